@@ -1,0 +1,311 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * lib.c - include/sluice.h, told in terms of relay/
+ *
+ * The only file that sees both the public header and the private ones.
+ */
+#include "sluice.h"
+
+#include <assert.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+
+#include "base/util.h"
+#include "net/sock.h"
+#include "relay/relay.h"
+
+#define PUBLIC __attribute__((visibility("default")))
+
+#define DEFAULT_PIPE_SIZE  (1 << 20)
+#define DEFAULT_BUF_SIZE   65536
+#define LEAST_BUF_SIZE	   4096
+#define MOST_BUF_SIZE	   (16 << 20)
+#define DEFAULT_PIPE_LIMIT 32u
+
+/* A relay, and after it is over its result: in one list or the other. */
+struct run {
+	struct list node;
+	struct relay relay;
+	struct sluice *sluice;
+	struct timer limit;
+	uint64_t id;
+	void *userdata;
+	int why;
+};
+
+struct sluice {
+	struct loop loop;
+	struct relay_env env;
+	struct list running, over;
+	uint64_t last_id;
+};
+
+static int options_read(struct sluice_options *o,
+			const struct sluice_options *given)
+{
+	*o = (struct sluice_options)SLUICE_OPTIONS_INIT;
+	if (given) {
+		if (given->size > sizeof(*o))
+			return -E2BIG;
+		memcpy(o, given, given->size);
+	}
+	if (!o->pipe_size)
+		o->pipe_size = DEFAULT_PIPE_SIZE;
+	if (!o->buffer_size)
+		o->buffer_size = DEFAULT_BUF_SIZE;
+	if (o->mode != SLUICE_SPLICE && o->mode != SLUICE_COPY)
+		return -EINVAL;
+	if (o->pipe_size < PIPE_LEAST || o->pipe_size > INT_MAX / 2 ||
+	    o->buffer_size < LEAST_BUF_SIZE || o->buffer_size > MOST_BUF_SIZE)
+		return -EINVAL;
+	if (!o->pipe_limit) {
+		unsigned quota = pipes_quota(o->pipe_size) / 4;
+
+		o->pipe_limit =
+			quota < DEFAULT_PIPE_LIMIT ? quota : DEFAULT_PIPE_LIMIT;
+	}
+	return 0;
+}
+
+static int context_init(struct sluice *s, const struct sluice_options *o)
+{
+	int err = loop_init(&s->loop);
+
+	if (err)
+		return err;
+	err = relay_env_init(&s->env, &s->loop, o->buffer_size, o->pipe_size,
+			     o->pipe_limit);
+	if (err) {
+		loop_fini(&s->loop);
+		return err;
+	}
+	s->env.mode = o->mode == SLUICE_COPY ? RELAY_COPY : RELAY_SPLICE;
+	list_init(&s->running);
+	list_init(&s->over);
+	return 0;
+}
+
+PUBLIC int sluice_new(struct sluice **ret, const struct sluice_options *given)
+{
+	struct sluice_options o;
+	struct sluice *s;
+	int err = options_read(&o, given);
+
+	if (err)
+		return err;
+	s = calloc(1, sizeof(*s));
+	if (!s)
+		return -ENOMEM;
+	err = context_init(s, &o);
+	if (err) {
+		free(s);
+		return err;
+	}
+	*ret = s;
+	return 0;
+}
+
+PUBLIC int sluice_fd(const struct sluice *s)
+{
+	return s->loop.epfd;
+}
+
+static void run_done(struct relay *r)
+{
+	struct run *run = container_of(r, struct run, relay);
+	struct sluice *s = run->sluice;
+	bool reset = !relay_is_clean(r);
+
+	loop_untimer(&s->loop, &run->limit);
+	for (int i = 0; i < 2; i++) {
+		/* The caller may have a duplicate, which would go on (K33). */
+		loop_unwatch(&s->loop, &r->side[i].watch);
+		sock_close(r->side[i].watch.fd, reset);
+	}
+	list_remove(&run->node);
+	list_append(&s->over, &run->node);
+}
+
+static void run_stop(struct run *run, enum sluice_why why)
+{
+	if (run->why == SLUICE_ENDED)
+		run->why = (int)why;
+	relay_stop(&run->relay);
+}
+
+static void run_timeout(struct timer *t)
+{
+	run_stop(container_of(t, struct run, limit), SLUICE_TIMEOUT);
+}
+
+/* Whether a descriptor can be relayed. Return: 0, or a negative errno. */
+static int socket_check(int fd)
+{
+	socklen_t len = sizeof(int);
+	int type;
+
+	if (getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &len) < 0)
+		return -errno;
+	if (type != SOCK_STREAM)
+		return -EPROTOTYPE;
+	return sock_nonblock(fd);
+}
+
+static int relay_options_read(struct sluice_relay_options *o,
+			      const struct sluice_relay_options *given)
+{
+	*o = (struct sluice_relay_options)SLUICE_RELAY_OPTIONS_INIT;
+	if (given) {
+		if (given->size > sizeof(*o))
+			return -E2BIG;
+		memcpy(o, given, given->size);
+	}
+	return 0;
+}
+
+static int run_watch(struct run *run, int a, int b)
+{
+	struct loop *loop = &run->sluice->loop;
+	struct relay *r = &run->relay;
+	int err;
+
+	err = loop_watch(loop, &r->side[0].watch, a, LOOP_SOCKET, pump_ready);
+	if (err)
+		return err;
+	err = loop_watch(loop, &r->side[1].watch, b, LOOP_SOCKET, pump_ready);
+	if (err)
+		loop_unwatch(loop, &r->side[0].watch);
+	return err;
+}
+
+static int run_begin(struct run *run, int a, int b, unsigned timeout_ms)
+{
+	struct sluice *s = run->sluice;
+	int err = 0;
+
+	relay_init(&run->relay, &s->env);
+	if (timeout_ms)
+		err = loop_timer(&s->loop, &run->limit,
+				 now_ns() + timeout_ms * NS_PER_MS, run_timeout);
+	if (err)
+		return err;
+	err = run_watch(run, a, b);
+	if (err)
+		loop_untimer(&s->loop, &run->limit);
+	return err;
+}
+
+PUBLIC int sluice_relay(struct sluice *s, int a, int b,
+			const struct sluice_relay_options *given, uint64_t *id)
+{
+	struct sluice_relay_options o;
+	struct run *run;
+	int err = relay_options_read(&o, given);
+
+	if (!err)
+		err = socket_check(a);
+	if (!err)
+		err = socket_check(b);
+	if (err)
+		return err;
+	run = calloc(1, sizeof(*run));
+	if (!run)
+		return -ENOMEM;
+	run->sluice = s;
+	run->userdata = o.userdata;
+	err = run_begin(run, a, b, o.timeout_ms);
+	if (err) {
+		free(run);
+		return err;
+	}
+	run->id = ++s->last_id;
+	list_append(&s->running, &run->node);
+	relay_start(&run->relay, run_done);
+	/* The first turn is a job: make sluice_fd() tell of it. */
+	loop_wake(&s->loop);
+	if (id)
+		*id = run->id;
+	return 0;
+}
+
+PUBLIC int sluice_cancel(struct sluice *s, uint64_t id)
+{
+	list_each (node, &s->running) {
+		struct run *run = container_of(node, struct run, node);
+
+		if (run->id != id)
+			continue;
+		run_stop(run, SLUICE_CANCELED);
+		loop_wake(&s->loop);
+		return 0;
+	}
+	return -ENOENT;
+}
+
+PUBLIC int sluice_dispatch(struct sluice *s, int timeout_ms)
+{
+	int err = loop_turn(&s->loop, timeout_ms);
+
+	/* What was put off is invisible to epoll: keep sluice_fd() honest. */
+	if (loop_pending(&s->loop))
+		loop_wake(&s->loop);
+	return err;
+}
+
+static int public_end(enum relay_end end)
+{
+	static const int ends[] = {
+		[RELAY_END_OPEN] = SLUICE_OPEN,
+		[RELAY_END_FIN] = SLUICE_FIN,
+		[RELAY_END_RESET] = SLUICE_RESET,
+		[RELAY_END_ERROR] = SLUICE_ERROR,
+	};
+
+	return ends[end];
+}
+
+PUBLIC int sluice_pop(struct sluice *s, struct sluice_result *result)
+{
+	struct run *run;
+
+	if (list_empty(&s->over))
+		return 0;
+
+	run = container_of(s->over.next, struct run, node);
+	*result = (struct sluice_result){
+		.id = run->id,
+		.userdata = run->userdata,
+		.why = run->why,
+	};
+	for (unsigned i = 0; i < 2; i++) {
+		const struct lane *l = &run->relay.lane[i];
+
+		result->end[i] = public_end(relay_how(&run->relay, i));
+		result->error[i] = run->relay.side[i].error;
+		result->read[i] = l->read;
+		result->delivered[i] = l->delivered;
+		result->by_pipe[i] = l->by_pipe;
+	}
+	list_remove(&run->node);
+	free(run);
+	return 1;
+}
+
+PUBLIC void sluice_free(struct sluice *s)
+{
+	struct sluice_result ignored;
+
+	if (!s)
+		return;
+	list_each (node, &s->running)
+		run_stop(container_of(node, struct run, node), SLUICE_CANCELED);
+	while (!list_empty(&s->running))
+		(void)loop_turn(&s->loop, 0);
+	while (sluice_pop(s, &ignored))
+		;
+	relay_env_fini(&s->env);
+	loop_fini(&s->loop);
+	free(s);
+}

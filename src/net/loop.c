@@ -1,0 +1,247 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * loop.c - one thread's event loop
+ *
+ * DOC: Theory of operation
+ *
+ * A connected socket is registered once, edge triggered, for everything, and
+ * never modified: epoll_ctl(2) is paid per connection and not per wake-up. What
+ * the kernel reports is added to watch.ready. Only the owner takes bits away,
+ * when a system call has said EAGAIN: the kernel announces that a descriptor
+ * has become ready, never that it has stopped being so.
+ *
+ * A batch is what one epoll_wait(2) returned. Inside a batch no object that has
+ * a watch may be freed, since a later entry of the batch may point to it. Work
+ * that moves bytes or frees something is handed to loop_soon() and runs between
+ * batches, once, however many events asked for it.
+ *
+ * Work that has used up its share of the thread comes back by loop_again(). A
+ * turn runs all that has just become ready, and then a single one of those: so
+ * a short message waits for one bulk transfer's share, not for everybody's.
+ *
+ * Deadlines are a timerfd in the same epoll set, so that whoever polls the
+ * loop's descriptor is woken by them too. It is set when the first deadline
+ * moves forward and never when one is taken back: most deadlines never come,
+ * and a wake-up for nothing costs less than a system call for each of them.
+ */
+#include "net/loop.h"
+
+#include <sys/eventfd.h>
+#include <sys/timerfd.h>
+
+#include "base/util.h"
+
+#define LOOP_BATCH 64
+
+static void drain_counter(struct watch *w)
+{
+	uint64_t n;
+
+	(void)!read(w->fd, &n, sizeof(n));
+}
+
+static void arm(struct loop *loop, uint64_t due_ns)
+{
+	struct itimerspec when = {
+		.it_value.tv_sec = (time_t)(due_ns / NS_PER_SEC),
+		.it_value.tv_nsec = (long)(due_ns % NS_PER_SEC),
+	};
+
+	loop->armed_ns = due_ns;
+	(void)timerfd_settime(loop->clock.fd, TFD_TIMER_ABSTIME, &when, NULL);
+}
+
+static void clock_ready(struct watch *w)
+{
+	struct loop *loop = container_of(w, struct loop, clock);
+
+	drain_counter(w);
+	loop->armed_ns = UINT64_MAX;
+	timers_run(&loop->timers, now_ns());
+	if (loop->armed_ns == UINT64_MAX && loop->timers.n)
+		arm(loop, timers_next(&loop->timers));
+}
+
+/**
+ * loop_init() - make a loop
+ *
+ * Return: 0, or a negative errno and nothing is left behind.
+ */
+int loop_init(struct loop *loop)
+{
+	int err;
+
+	*loop = (struct loop){
+		.epfd = epoll_create1(EPOLL_CLOEXEC),
+		.wake.fd = -1,
+		.clock.fd = -1,
+		.armed_ns = UINT64_MAX,
+	};
+	list_init(&loop->soon);
+	list_init(&loop->again);
+	if (loop->epfd < 0)
+		return -errno;
+
+	loop->wake.fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+	err = loop->wake.fd < 0 ? -errno
+				: loop_watch(loop, &loop->wake, loop->wake.fd,
+					     EPOLLIN, drain_counter);
+	if (!err) {
+		loop->clock.fd = timerfd_create(CLOCK_MONOTONIC,
+						TFD_NONBLOCK | TFD_CLOEXEC);
+		err = loop->clock.fd < 0
+			      ? -errno
+			      : loop_watch(loop, &loop->clock, loop->clock.fd,
+					   EPOLLIN, clock_ready);
+	}
+	if (err)
+		loop_fini(loop);
+	return err;
+}
+
+/* Everything that was watched, set or put off must have been taken back. */
+void loop_fini(struct loop *loop)
+{
+	loop->clock.fd = close_fd(loop->clock.fd);
+	loop->wake.fd = close_fd(loop->wake.fd);
+	loop->epfd = close_fd(loop->epfd);
+	timers_fini(&loop->timers);
+}
+
+/* Ends the wait of loop_turn(); the only call that other threads may make. */
+void loop_wake(struct loop *loop)
+{
+	uint64_t one = 1;
+
+	(void)!write(loop->wake.fd, &one, sizeof(one));
+}
+
+/**
+ * loop_watch() - start looking after a descriptor
+ * @w:		watch to fill in; must stay put until the descriptor is closed
+ *		or loop_unwatch() has been called
+ * @fd:		descriptor, still the caller's to close
+ * @events:	LOOP_SOCKET, or what epoll_ctl(2) takes
+ * @fn:		callback
+ *
+ * What is ready already is reported too, by the next turn.
+ *
+ * Return: 0, or a negative errno and nothing is registered.
+ */
+int loop_watch(struct loop *loop, struct watch *w, int fd, uint32_t events,
+	       void (*fn)(struct watch *))
+{
+	struct epoll_event ev = { .events = events, .data.ptr = w };
+
+	*w = (struct watch){ .fd = fd, .fn = fn };
+	if (epoll_ctl(loop->epfd, EPOLL_CTL_ADD, fd, &ev) < 0)
+		return -errno;
+	return 0;
+}
+
+/**
+ * loop_unwatch() - stop looking after a descriptor
+ *
+ * Not needed before the last descriptor of a socket is closed, which does it
+ * too. Events of the current batch may still call @w->fn.
+ */
+void loop_unwatch(struct loop *loop, struct watch *w)
+{
+	(void)epoll_ctl(loop->epfd, EPOLL_CTL_DEL, w->fd, NULL);
+}
+
+/* Has @j run once this batch is over; asking twice is asking once. */
+void loop_soon(struct loop *loop, struct job *j)
+{
+	if (list_empty(&j->node))
+		list_append(&loop->soon, &j->node);
+}
+
+/* Has @j run after what has become ready meanwhile, in its turn. */
+void loop_again(struct loop *loop, struct job *j)
+{
+	if (list_empty(&j->node))
+		list_append(&loop->again, &j->node);
+}
+
+/**
+ * loop_timer() - have @fn called at @due_ns, inside a batch
+ *
+ * Return: 0, or -ENOMEM.
+ */
+int loop_timer(struct loop *loop, struct timer *t, uint64_t due_ns,
+	       void (*fn)(struct timer *))
+{
+	int err = timer_set(&loop->timers, t, due_ns, fn);
+
+	if (!err && due_ns < loop->armed_ns)
+		arm(loop, due_ns);
+	return err;
+}
+
+void loop_untimer(struct loop *loop, struct timer *t)
+{
+	timer_clear(&loop->timers, t);
+}
+
+/* Whether there is work that no descriptor announces. */
+bool loop_pending(const struct loop *loop)
+{
+	return !list_empty(&loop->soon) || !list_empty(&loop->again);
+}
+
+static void run_first(struct list *jobs)
+{
+	struct job *j = container_of(jobs->next, struct job, node);
+
+	list_remove(&j->node);
+	j->fn(j);
+}
+
+static void run_jobs(struct loop *loop)
+{
+	struct list now;
+
+	list_take(&now, &loop->soon);
+	while (!list_empty(&now))
+		run_first(&now);
+	if (!list_empty(&loop->again))
+		run_first(&loop->again);
+}
+
+static void dispatch(const struct epoll_event *ev)
+{
+	struct watch *w = ev->data.ptr;
+	uint32_t ready = ev->events;
+
+	if (ready & (LOOP_ENDING | EPOLLPRI))
+		ready |= LOOP_READABLE;
+	if (ready & (EPOLLHUP | EPOLLERR))
+		ready |= LOOP_WRITABLE;
+	w->ready |= ready;
+	w->fn(w);
+}
+
+/**
+ * loop_turn() - wait for one batch of events, then run what it put off
+ * @timeout_ms:	as for epoll_wait(2); not waited at all if jobs are pending
+ *
+ * Return: 0, or a negative errno of epoll_wait(2); the jobs have run anyway,
+ *	so that an end in progress always gets there.
+ */
+int loop_turn(struct loop *loop, int timeout_ms)
+{
+	struct epoll_event ev[LOOP_BATCH];
+	int err = 0, i, n;
+
+	n = epoll_wait(loop->epfd, ev, array_size(ev),
+		       loop_pending(loop) ? 0 : timeout_ms);
+	if (n < 0 && errno != EINTR)
+		err = -errno;
+
+	loop->turns++;
+	for (i = 0; i < n; i++)
+		dispatch(&ev[i]);
+	run_jobs(loop);
+	return err;
+}

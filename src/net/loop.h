@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * loop.h - one thread's event loop.
+ */
+#ifndef NET_LOOP_H
+#define NET_LOOP_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/epoll.h>
+
+#include "base/list.h"
+#include "net/timer.h"
+
+/* What a connected socket is watched for, once and for ever. */
+#define LOOP_SOCKET (EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLPRI | EPOLLET)
+
+/* What is remembered of an edge until the owner takes it away. */
+#define LOOP_READABLE EPOLLIN
+#define LOOP_WRITABLE EPOLLOUT
+#define LOOP_ENDING   (EPOLLRDHUP | EPOLLHUP | EPOLLERR)
+
+/**
+ * struct watch - a descriptor that the loop looks after
+ * @fd:		descriptor, borrowed from the owner, -1 if none
+ * @ready:	what the kernel has reported and the owner has not used up;
+ *		RDHUP, HUP, ERR and PRI always bring LOOP_READABLE with them,
+ *		HUP and ERR also LOOP_WRITABLE
+ * @fn:		called when @ready has been added to
+ */
+struct watch {
+	int fd;
+	uint32_t ready;
+	void (*fn)(struct watch *w);
+};
+
+/**
+ * struct job - something to do once, when the current batch is over
+ *
+ * list_init() its node before first use; list_remove() takes it back.
+ */
+struct job {
+	struct list node;
+	void (*fn)(struct job *j);
+};
+
+/**
+ * struct loop - epoll, deadlines, and what was put off
+ * @armed_ns:	when the timerfd goes off, UINT64_MAX if it does not
+ * @soon:	jobs for the end of this batch
+ * @again:	jobs that have had their share: one a turn, behind @soon
+ */
+struct loop {
+	int epfd;
+	struct watch wake, clock;
+	uint64_t armed_ns;
+	struct timers timers;
+	struct list soon, again;
+	uint64_t turns;
+};
+
+int loop_init(struct loop *loop);
+void loop_fini(struct loop *loop);
+
+int loop_watch(struct loop *loop, struct watch *w, int fd, uint32_t events,
+	       void (*fn)(struct watch *));
+void loop_unwatch(struct loop *loop, struct watch *w);
+
+void loop_soon(struct loop *loop, struct job *j);
+void loop_again(struct loop *loop, struct job *j);
+
+int loop_timer(struct loop *loop, struct timer *t, uint64_t due_ns,
+	       void (*fn)(struct timer *));
+void loop_untimer(struct loop *loop, struct timer *t);
+
+int loop_turn(struct loop *loop, int timeout_ms);
+bool loop_pending(const struct loop *loop);
+void loop_wake(struct loop *loop);
+
+#endif /* NET_LOOP_H */

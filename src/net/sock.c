@@ -1,0 +1,167 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * sock.c - TCP sockets, one system call at a time.
+ */
+#include "net/sock.h"
+
+#include <fcntl.h>
+#include <linux/sockios.h>
+#include <netinet/tcp.h>
+#include <sys/ioctl.h>
+
+#include "base/util.h"
+
+static int set_flag(int fd, int level, int option)
+{
+	int one = 1;
+
+	return setsockopt(fd, level, option, &one, sizeof(one)) < 0 ? -errno : 0;
+}
+
+/**
+ * sock_listen() - listen at an address
+ * @at:		where; an IPv6 address takes IPv6 clients alone
+ * @backlog:	as for listen(2)
+ *
+ * Accepted sockets inherit TCP_NODELAY from it (K35), which saves a call each.
+ *
+ * Return: descriptor, or a negative errno.
+ */
+int sock_listen(const struct addr *at, int backlog)
+{
+	cleanup(close_fdp) int fd =
+		socket(at->sa.sa_family,
+		       SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+	int err;
+
+	if (fd < 0)
+		return -errno;
+	err = set_flag(fd, SOL_SOCKET, SO_REUSEADDR);
+	if (!err && at->sa.sa_family == AF_INET6)
+		err = set_flag(fd, IPPROTO_IPV6, IPV6_V6ONLY);
+	if (!err)
+		err = sock_nodelay(fd);
+	if (err)
+		return err;
+	if (bind(fd, &at->sa, addr_len(at)) < 0 || listen(fd, backlog) < 0)
+		return -errno;
+	return steal_fd(&fd);
+}
+
+/**
+ * sock_accept() - take one waiting client
+ * @from:	filled in with its address
+ *
+ * Return: descriptor, or a negative errno of accept4(2).
+ */
+int sock_accept(int listener, struct addr *from)
+{
+	socklen_t len = sizeof(*from);
+	int fd = accept4(listener, &from->sa, &len, SOCK_NONBLOCK | SOCK_CLOEXEC);
+
+	return fd < 0 ? -errno : fd;
+}
+
+/**
+ * sock_connect() - begin to connect, without Nagle's delay
+ *
+ * The outcome is sock_connected()'s to tell, once the socket is writable.
+ *
+ * Return: descriptor, or a negative errno when it has failed already.
+ */
+int sock_connect(const struct addr *to)
+{
+	cleanup(close_fdp) int fd =
+		socket(to->sa.sa_family,
+		       SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+	int err;
+
+	if (fd < 0)
+		return -errno;
+	err = sock_nodelay(fd);
+	if (err)
+		return err;
+	if (connect(fd, &to->sa, addr_len(to)) < 0 && errno != EINPROGRESS)
+		return -errno;
+	return steal_fd(&fd);
+}
+
+/**
+ * sock_connected() - how a connect ended
+ *
+ * Only for a socket that nothing has been read from: asking eats a pending
+ * error (K20).
+ *
+ * Return: 0, or the negative errno that it failed with.
+ */
+int sock_connected(int fd)
+{
+	socklen_t len = sizeof(int);
+	int err = 0;
+
+	if (getsockopt(fd, SOL_SOCKET, SO_ERROR, &err, &len) < 0)
+		return -errno;
+	return -err;
+}
+
+/* Whether a connect to @to, on this machine, has met itself (K25). */
+bool sock_is_self(int fd, const struct addr *to)
+{
+	struct addr local;
+	socklen_t len = sizeof(local);
+
+	return !getsockname(fd, &local.sa, &len) && addr_equal(&local, to);
+}
+
+int sock_nodelay(int fd)
+{
+	return set_flag(fd, IPPROTO_TCP, TCP_NODELAY);
+}
+
+int sock_nonblock(int fd)
+{
+	int flags = fcntl(fd, F_GETFL);
+
+	if (flags < 0)
+		return -errno;
+	if (!(flags & O_NONBLOCK) && fcntl(fd, F_SETFL, flags | O_NONBLOCK) < 0)
+		return -errno;
+	return 0;
+}
+
+/**
+ * sock_unsent() - bytes the peer's kernel has not acknowledged
+ *
+ * A FIN on its way counts as one.
+ *
+ * Return: how many, or a negative errno (other than TCP: no such thing).
+ */
+int sock_unsent(int fd)
+{
+	int n;
+
+	return ioctl(fd, SIOCOUTQ, &n) < 0 ? -errno : n;
+}
+
+/* Whether the next byte to read follows urgent data. */
+bool sock_at_mark(int fd)
+{
+	int at;
+
+	return !ioctl(fd, SIOCATMARK, &at) && at;
+}
+
+/**
+ * sock_close() - close for good
+ * @reset:	send RST instead of FIN; drops what was not sent yet (K30)
+ */
+void sock_close(int fd, bool reset)
+{
+	struct linger now = { .l_onoff = 1, .l_linger = 0 };
+
+	if (fd < 0)
+		return;
+	if (reset)
+		(void)setsockopt(fd, SOL_SOCKET, SO_LINGER, &now, sizeof(now));
+	close(fd);
+}

@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * sock.h - TCP sockets, one system call at a time.
+ *
+ * All sockets are nonblocking and close-on-exec. Functions return 0 or a
+ * descriptor, or a negative errno.
+ */
+#ifndef NET_SOCK_H
+#define NET_SOCK_H
+
+#include <stdbool.h>
+
+#include "net/addr.h"
+
+int sock_listen(const struct addr *at, int backlog);
+int sock_accept(int listener, struct addr *from);
+int sock_connect(const struct addr *to);
+int sock_connected(int fd);
+bool sock_is_self(int fd, const struct addr *to);
+int sock_nodelay(int fd);
+int sock_nonblock(int fd);
+
+int sock_unsent(int fd);
+bool sock_at_mark(int fd);
+void sock_close(int fd, bool reset);
+
+#endif /* NET_SOCK_H */

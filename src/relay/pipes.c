@@ -1,0 +1,354 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * pipes.c - pipes of one thread, for the splicing conduit
+ *
+ * DOC: Theory of operation
+ *
+ * A lane borrows a pipe when it is about to read and gives it back when the
+ * last byte has left, all within one turn unless its sink refuses bytes. So a
+ * pipe that is lent while another lane asks for one belongs to a lane that
+ * waits for its sink, and a few pipes serve any number of connections. Big ones
+ * are what makes splicing cheap, and a user who is not root may have 64 MiB of
+ * them (K12, K36): each thread has a share of that quota and never makes more.
+ *
+ * When the share is lent out, the pipe that has waited longest for its sink is
+ * spilled into a buffer and changes hands; if none has waited for long, the
+ * lane that asked uses a buffer this time. Either way the bytes are copied as
+ * often as in copy mode, no more.
+ *
+ * A pipe that still holds bytes is closed, never lent again: the next borrower
+ * would send them.
+ */
+#include "relay/pipes.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/util.h"
+
+/* Turns without progress after which a lane counts as stalled: a sink that
+ * reads has answered by then, and one that does not has lost nothing. */
+#define STALLED_TURNS 64
+
+/* How many borrowings go by before a kernel that refused is asked again. */
+#define HOLDOFF 256
+
+/* Free pipes that nobody needed for so long are closed. */
+#define TRIM_NS (5 * NS_PER_SEC)
+
+/* Capabilities that lift the quota, by their numbers in capability(7). */
+#define CAP_SYS_ADMIN	 21
+#define CAP_SYS_RESOURCE 24
+
+/**
+ * pipes_init() - make a store, with nothing in it
+ * @size:	bytes wished for a pipe; less is taken if the kernel says so
+ * @limit:	how many at most, free or lent
+ * @bufs:	where what stalled pipes hold may be spilled
+ * @loop:	the thread's
+ */
+void pipes_init(struct pipes *ps, size_t size, unsigned limit,
+		struct bufs *bufs, struct tally *tally, struct loop *loop)
+{
+	*ps = (struct pipes){
+		.size = size,
+		.limit = limit,
+		.bufs = bufs,
+		.tally = tally,
+		.loop = loop,
+	};
+	list_init(&ps->free);
+	list_init(&ps->stalled);
+}
+
+static void pipe_free(struct pipe *p)
+{
+	p->home->n--;
+	counter_sub(&p->home->tally->pipes_now, 1);
+	list_remove(&p->node);
+	close_fd(p->in);
+	close_fd(p->out);
+	free(p);
+}
+
+/* Closes the free ones. Return: how many. */
+unsigned pipes_close_free(struct pipes *ps)
+{
+	unsigned n = ps->n_free;
+
+	while (!list_empty(&ps->free))
+		pipe_free(container_of(ps->free.next, struct pipe, node));
+	ps->n_free = ps->fewest_free = 0;
+	return n;
+}
+
+/* All that were taken must have been given back. */
+void pipes_fini(struct pipes *ps)
+{
+	loop_untimer(ps->loop, &ps->trim);
+	pipes_close_free(ps);
+}
+
+/*
+ * Grows a pipe towards @want. Past the user's quota, growing says EPERM, and
+ * a new pipe has two slots instead of sixteen (K12).
+ *
+ * Return: what it has, or a negative errno.
+ */
+static int grow(int fd, size_t want)
+{
+	int got;
+
+	for (; want >= PIPE_LEAST; want /= 2) {
+		got = fcntl(fd, F_SETPIPE_SZ, (int)want);
+		if (got >= 0)
+			return got;
+	}
+	got = fcntl(fd, F_GETPIPE_SZ);
+	return got < 0 ? -errno : got;
+}
+
+/* Opens one as large as it may be. Return: 0, or which fallback it means. */
+static int open_pipe(size_t want, int fd[2], size_t *size)
+{
+	int got;
+
+	if (pipe2(fd, O_NONBLOCK | O_CLOEXEC) < 0) {
+		switch (errno) {
+		case EMFILE:
+			return -FALLBACK_pipe_descriptors;
+		case ENFILE: /* pipe-user-pages-hard says this too */
+			return -FALLBACK_pipe_quota;
+		default:
+			return -FALLBACK_pipe_refused;
+		}
+	}
+	got = grow(fd[1], want);
+	if (got < PIPE_LEAST) {
+		close_fd(fd[0]);
+		close_fd(fd[1]);
+		return -FALLBACK_pipe_quota;
+	}
+	*size = (size_t)got;
+	return 0;
+}
+
+static int pipe_new(struct pipes *ps, struct pipe **ret)
+{
+	struct pipe *p;
+	size_t size;
+	int fd[2], err;
+
+	err = open_pipe(ps->size, fd, &size);
+	if (err)
+		return err;
+	p = calloc(1, sizeof(*p));
+	if (!p) {
+		close_fd(fd[0]);
+		close_fd(fd[1]);
+		return -FALLBACK_pipe_refused;
+	}
+	p->conduit.ops = &pipe_ops;
+	p->conduit.size = size;
+	p->conduit.tally = ps->tally;
+	p->home = ps;
+	p->out = fd[0];
+	p->in = fd[1];
+	list_init(&p->node);
+	ps->n++;
+	counter_add(&ps->tally->pipes_made, 1);
+	counter_add(&ps->tally->pipes_now, 1);
+	*ret = p;
+	return 0;
+}
+
+static struct pipe *free_pipe(struct pipes *ps)
+{
+	struct pipe *p;
+
+	if (list_empty(&ps->free))
+		return NULL;
+	p = container_of(ps->free.prev, struct pipe, node);
+	list_remove(&p->node);
+	if (--ps->n_free < ps->fewest_free)
+		ps->fewest_free = ps->n_free;
+	return p;
+}
+
+/* Takes the pipe whose sink has refused bytes for longest, NULL if none. */
+static struct pipe *stalled_pipe(struct pipes *ps)
+{
+	struct pipe *p;
+
+	if (list_empty(&ps->stalled))
+		return NULL;
+	p = container_of(ps->stalled.next, struct pipe, node);
+	if (ps->loop->turns - p->since <= STALLED_TURNS ||
+	    pipe_spill(p, ps->bufs))
+		return NULL;
+	return free_pipe(ps);
+}
+
+static void lend(struct pipes *ps, struct pipe *p, struct conduit **holder)
+{
+	struct tally *t = ps->tally;
+
+	p->holder = holder;
+	*holder = &p->conduit;
+	counter_add(&t->pipes_lent, 1);
+	counter_add(&t->pipes_out, 1);
+	counter_max(&t->pipes_out_most, counter_read(&t->pipes_out));
+}
+
+/* A new one if the share and the kernel allow. Return: 0, or the reason. */
+static int try_new(struct pipes *ps, struct pipe **ret)
+{
+	int err;
+
+	if (ps->n >= ps->limit)
+		return -FALLBACK_pipe_share;
+	if (ps->holdoff) {
+		ps->holdoff--;
+		return -(int)ps->refused;
+	}
+	err = pipe_new(ps, ret);
+	if (err) {
+		ps->holdoff = HOLDOFF;
+		ps->refused = (enum tally_fallback) - err;
+	}
+	return err;
+}
+
+/**
+ * pipe_take() - borrow an empty pipe
+ * @holder:	set to it on success; must stay put until it is given back, and
+ *		may be changed to a buffer with the same bytes by a later
+ *		pipe_take() of another lane
+ *
+ * Return: 0, or minus the enum tally_fallback that tells why there is none.
+ */
+int pipe_take(struct pipes *ps, struct conduit **holder)
+{
+	struct pipe *p = free_pipe(ps);
+	int err = 0;
+
+	if (!p)
+		err = try_new(ps, &p);
+	if (err)
+		p = stalled_pipe(ps);
+	if (!p)
+		return err;
+	lend(ps, p, holder);
+	return 0;
+}
+
+/* Closes the free pipes that nobody has needed since the last time. */
+static void trim(struct timer *t)
+{
+	struct pipes *ps = container_of(t, struct pipes, trim);
+	unsigned idle = ps->fewest_free;
+
+	/* The coldest lie first; one is always kept. */
+	while (idle-- > 0 && ps->n_free > 1) {
+		pipe_free(container_of(ps->free.next, struct pipe, node));
+		ps->n_free--;
+	}
+	ps->fewest_free = ps->n_free;
+	if (ps->n_free > 1)
+		(void)loop_timer(ps->loop, t, now_ns() + TRIM_NS, trim);
+}
+
+/* Ends a borrowing; *holder is the borrower's to clear. */
+void pipe_give(struct pipe *p)
+{
+	struct pipes *ps = p->home;
+
+	counter_sub(&ps->tally->pipes_out, 1);
+	list_remove(&p->node);
+	if (p->conduit.held) {
+		pipe_free(p);
+		return;
+	}
+	list_append(&ps->free, &p->node);
+	ps->n_free++;
+	if (ps->n_free > 1 && !timer_is_set(&ps->trim))
+		(void)loop_timer(ps->loop, &ps->trim, now_ns() + TRIM_NS, trim);
+}
+
+/* Notes that its sink refuses bytes: from now on it may be spilled. */
+void pipe_stalls(struct pipe *p)
+{
+	p->since = p->home->loop->turns;
+	list_remove(&p->node);
+	list_append(&p->home->stalled, &p->node);
+}
+
+/**
+ * pipes_probe() - make the first pipe now, to see what the kernel grants
+ *
+ * Return: its size in bytes, or 0 if none is to be had; fallbacks count why
+ *	when a lane asks.
+ */
+size_t pipes_probe(struct pipes *ps)
+{
+	struct conduit *c = NULL;
+	size_t size;
+
+	if (pipe_take(ps, &c))
+		return 0;
+	size = c->size;
+	pipe_give(to_pipe(c));
+	return size;
+}
+
+static unsigned long read_number(const char *path)
+{
+	char text[32] = "";
+	FILE *f = fopen(path, "re");
+
+	if (!f)
+		return 0;
+	if (!fgets(text, sizeof(text), f))
+		text[0] = '\0';
+	fclose(f);
+	return strtoul(text, NULL, 10);
+}
+
+/* Whether this process is above the pipe quota. */
+static bool is_privileged(void)
+{
+	char line[128];
+	unsigned long long caps = 0;
+	FILE *f = fopen("/proc/self/status", "re");
+
+	if (!f)
+		return false;
+	while (fgets(line, sizeof(line), f))
+		if (!strncmp(line, "CapEff:", 7))
+			caps = strtoull(line + 7, NULL, 16);
+	fclose(f);
+	return caps & (1ULL << CAP_SYS_ADMIN | 1ULL << CAP_SYS_RESOURCE);
+}
+
+/**
+ * pipes_quota() - how many pipes of a size the user may have in all
+ * @size:	bytes a pipe
+ *
+ * An eighth of the quota is left to the user's other programs.
+ *
+ * Return: how many, or UINT_MAX if there is no limit.
+ */
+unsigned pipes_quota(size_t size)
+{
+	unsigned long pages = read_number("/proc/sys/fs/pipe-user-pages-soft");
+	unsigned long hard = read_number("/proc/sys/fs/pipe-user-pages-hard");
+	unsigned long each = size / (unsigned long)sysconf(_SC_PAGESIZE);
+
+	if (hard && (!pages || hard < pages))
+		pages = hard;
+	if (!pages || !each || is_privileged())
+		return (unsigned)-1;
+	return (unsigned)(pages * 7 / 8 / each);
+}

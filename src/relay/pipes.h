@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * pipes.h - pipes of one thread, for the splicing conduit.
+ */
+#ifndef RELAY_PIPES_H
+#define RELAY_PIPES_H
+
+#include "net/loop.h"
+#include "relay/bufs.h"
+
+/* A pipe with less room than 16 pages costs more calls than it saves copies. */
+#define PIPE_LEAST 65536
+
+/**
+ * struct pipe - a kernel pipe
+ * @in, @out:	write end and read end, both nonblocking
+ * @node:	in pipes.free, in pipes.stalled, or in neither
+ * @holder:	the pointer through which its borrower holds it, so that a
+ *		pipe can be taken from a lane whose sink has stalled
+ * @since:	the turn in which its sink last refused bytes
+ */
+struct pipe {
+	struct conduit conduit;
+	struct pipes *home;
+	int in, out;
+	struct list node;
+	struct conduit **holder;
+	uint64_t since;
+};
+
+/**
+ * struct pipes - the store
+ * @free:	the warmest last
+ * @stalled:	lent, and the sink refuses bytes; the longest stalled first
+ * @size:	bytes wished for a pipe
+ * @limit:	how many there may be at once, free or lent
+ * @n:		how many there are; @n_free: free ones, and the fewest since
+ *		the store was last trimmed
+ * @holdoff:	borrowings to go before the kernel is asked for a new one
+ *		again, after it has refused; @refused: with what
+ * @bufs:	where what a stalled pipe held is put
+ * @loop:	the thread's; its count of turns measures age without a clock
+ * @trim:	set while there is more than one free pipe
+ */
+struct pipes {
+	struct list free, stalled;
+	size_t size;
+	unsigned limit, n, n_free, fewest_free;
+	unsigned holdoff;
+	enum tally_fallback refused;
+	struct bufs *bufs;
+	struct tally *tally;
+	struct loop *loop;
+	struct timer trim;
+};
+
+void pipes_init(struct pipes *ps, size_t size, unsigned limit,
+		struct bufs *bufs, struct tally *tally, struct loop *loop);
+void pipes_fini(struct pipes *ps);
+
+int pipe_take(struct pipes *ps, struct conduit **holder);
+void pipe_give(struct pipe *p);
+void pipe_stalls(struct pipe *p);
+unsigned pipes_close_free(struct pipes *ps);
+size_t pipes_probe(struct pipes *ps);
+unsigned pipes_quota(size_t size);
+
+/* splice.c */
+extern const struct conduit_ops pipe_ops;
+int pipe_spill(struct pipe *p, struct bufs *bufs);
+
+static inline struct pipe *to_pipe(struct conduit *c)
+{
+	return (struct pipe *)c; /* its first member */
+}
+
+#endif /* RELAY_PIPES_H */

@@ -1,0 +1,106 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * relay.c - the door to the mechanism: set up, start, stop, how it went.
+ */
+#include "relay/relay.h"
+
+#include "base/util.h"
+
+#define DEFAULT_SHARE	    (1 << 20)
+#define DEFAULT_LINGER_MS   30000
+#define DEFAULT_DISCARD_MAX (64 << 20)
+
+/**
+ * relay_env_init() - make what the relays of one thread share
+ * @loop:	the thread's loop
+ * @buf_size:	bytes a buffer
+ * @pipe_size:	bytes wished for a pipe
+ * @pipe_limit:	how many pipes at most
+ *
+ * It splices, lends pipes and has default bounds; change that before the first
+ * relay starts.
+ *
+ * Return: 0, or -ENOMEM.
+ */
+int relay_env_init(struct relay_env *env, struct loop *loop, size_t buf_size,
+		   size_t pipe_size, unsigned pipe_limit)
+{
+	*env = (struct relay_env){
+		.loop = loop,
+		.mode = RELAY_SPLICE,
+		.share = DEFAULT_SHARE,
+		.linger_ms = DEFAULT_LINGER_MS,
+		.discard_max = DEFAULT_DISCARD_MAX,
+	};
+	pipes_init(&env->pipes, pipe_size, pipe_limit, &env->bufs, &env->tally,
+		   loop);
+	return bufs_init(&env->bufs, buf_size, &env->tally);
+}
+
+/* All relays must be done. */
+void relay_env_fini(struct relay_env *env)
+{
+	pipes_fini(&env->pipes);
+	bufs_fini(&env->bufs);
+}
+
+/**
+ * relay_init() - prepare a relay, before its watches are registered
+ *
+ * The owner then registers side[0].watch and side[1].watch for LOOP_SOCKET,
+ * with a callback of its own if it likes; what they have seen by relay_start()
+ * is not lost. Until then the relay may simply be forgotten.
+ */
+void relay_init(struct relay *r, struct relay_env *env)
+{
+	*r = (struct relay){
+		.env = env,
+		.side = { { .watch.fd = -1, .index = 0 },
+			  { .watch.fd = -1, .index = 1 } },
+		.job.fn = pump_run,
+	};
+	list_init(&r->job.node);
+}
+
+/**
+ * relay_start() - relay, from the end of this batch on
+ * @done:	called once, at the end; until then the sockets are the
+ *		relay's to read and write, and the owner's to close after it
+ */
+void relay_start(struct relay *r, void (*done)(struct relay *))
+{
+	r->done = done;
+	r->side[0].watch.fn = pump_ready;
+	r->side[1].watch.fn = pump_ready;
+	loop_soon(r->env->loop, &r->job);
+}
+
+/* Ends a running relay: @done follows, after this batch. */
+void relay_stop(struct relay *r)
+{
+	if (!r->stop)
+		r->stop = RELAY_STOPPED;
+	loop_soon(r->env->loop, &r->job);
+}
+
+/* How side @i ended: meant for after @done. */
+enum relay_end relay_how(const struct relay *r, unsigned i)
+{
+	const struct side *s = &r->side[i];
+
+	if (s->gone)
+		return !s->error || s->error == ECONNRESET || s->error == EPIPE
+			       ? RELAY_END_RESET
+			       : RELAY_END_ERROR;
+	return s->fin ? RELAY_END_FIN : RELAY_END_OPEN;
+}
+
+/*
+ * Whether both sides said FIN and were told of the other's. If not, the owner
+ * must reset both sockets: an end that was cut short must not look like one
+ * that was reached.
+ */
+bool relay_is_clean(const struct relay *r)
+{
+	return r->lane[0].state == LANE_SHUT && r->lane[1].state == LANE_SHUT;
+}

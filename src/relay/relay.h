@@ -1,0 +1,167 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * relay.h - two connected sockets and the bytes between them
+ *
+ *	        +--------- lane[0] ---------->+
+ *	side[0] |                             | side[1]
+ *	        +<-------- lane[1] -----------+
+ *
+ * lane[i] carries what side[i] says to side[!i]. Nothing in here knows which
+ * side is the client.
+ */
+#ifndef RELAY_RELAY_H
+#define RELAY_RELAY_H
+
+#include "net/loop.h"
+#include "relay/pipes.h"
+
+enum relay_mode {
+	RELAY_SPLICE,
+	RELAY_COPY,
+};
+
+/**
+ * struct relay_env - what the relays of one thread share
+ * @mode:	which conduit a lane borrows when nothing forbids it
+ * @own_pipes:	a lane keeps its pipe until the relay ends
+ * @share:	bytes that a lane reads in a turn before the others have theirs
+ * @linger_ms:	once a side is gone: how long the other side has to take what
+ *		is on its way to it
+ * @discard_max: bytes that are read and thrown away of a side whose peer is
+ *		gone, while it is still being told what that peer said
+ */
+struct relay_env {
+	struct loop *loop;
+	struct tally tally;
+	struct bufs bufs;
+	struct pipes pipes;
+	enum relay_mode mode;
+	bool own_pipes;
+	size_t share;
+	unsigned linger_ms;
+	size_t discard_max;
+};
+
+/* Where urgent data of a side stands (K7); see urgent.c. */
+enum urgent {
+	URGENT_NONE,
+	URGENT_AHEAD, /* announced: the mark lies ahead */
+	URGENT_TAKEN, /* the byte was read, the mark not yet passed */
+};
+
+/**
+ * struct side - one socket of a relay, and how it ended
+ * @watch:	registered by the owner for LOOP_SOCKET
+ * @index:	0 or 1: which one it is
+ * @urgent:	of what it says
+ * @fin:	it has said FIN, and all before it was read
+ * @gone:	its connection is dead; @error tells how, once it is known
+ * @error:	positive errno, 0 if it is not known: then it was a RST
+ */
+struct side {
+	struct watch watch;
+	uint8_t index;
+	uint8_t urgent;
+	bool fin, gone;
+	int error;
+};
+
+/*
+ * enum lane_state - how far one direction has come
+ *
+ *	OPEN ----- source said FIN ---------------> DRAINING
+ *	DRAINING - nothing held, FIN passed on ---> SHUT
+ *	OPEN ----- source is gone, all was read --> ENDED
+ *	OPEN ----- sink is gone ------------------> DISCARD
+ *	DRAINING - sink is gone ------------------> ENDED
+ *	DISCARD -- nothing more to read ----------> ENDED
+ *
+ * DISCARD reads what the source still says and throws it away, so that it does
+ * not hang in a write before it has seen what the sink said last. In ENDED the
+ * lane may still hold bytes; they go out, and no FIN follows.
+ */
+enum lane_state {
+	LANE_OPEN,
+	LANE_DRAINING,
+	LANE_DISCARD,
+	LANE_SHUT,
+	LANE_ENDED,
+};
+
+/**
+ * struct lane - one direction
+ * @conduit:	what holds its bytes now, or NULL
+ * @state:	see above
+ * @no_pipe:	this socket pair has refused splice(2): use buffers
+ * @urgent:	holds an urgent byte, @urgent_byte, and nothing else
+ * @read:	bytes that its source said, and that we read
+ * @delivered:	of those: bytes that the sink's kernel has taken
+ * @by_pipe:	of those: out of a pipe
+ */
+struct lane {
+	struct conduit *conduit;
+	uint8_t state;
+	bool no_pipe;
+	bool urgent;
+	unsigned char urgent_byte;
+	uint64_t read, delivered, by_pipe;
+};
+
+/* Why the owner stopped a relay, or it stopped itself. */
+enum relay_stop {
+	RELAY_RUNS,
+	RELAY_STOPPED,	/* relay_stop() */
+	RELAY_LINGERED, /* linger_ms had passed */
+};
+
+/**
+ * struct relay - one relayed connection, embedded in its owner
+ * @timer:	asks again: for memory, or whether a peer has all its bytes
+ * @give_up_ns:	when to stop asking, 0 if no side is gone
+ * @wait_ms:	the pause before it next asks
+ * @starved:	something could not be done for want of memory
+ * @stop:	whether it ended other than by its peers' ends
+ * @done:	called exactly once after relay_start(), between batches, with
+ *		nothing in the relay in use any more; may free it
+ */
+struct relay {
+	struct relay_env *env;
+	struct side side[2];
+	struct lane lane[2];
+	struct job job;
+	struct timer timer;
+	uint64_t give_up_ns;
+	unsigned wait_ms;
+	bool starved;
+	enum relay_stop stop;
+	void (*done)(struct relay *r);
+};
+
+/* How a side ended, for who wants to tell. */
+enum relay_end {
+	RELAY_END_OPEN, /* it had not ended */
+	RELAY_END_FIN,
+	RELAY_END_RESET,
+	RELAY_END_ERROR, /* side.error */
+};
+
+int relay_env_init(struct relay_env *env, struct loop *loop, size_t buf_size,
+		   size_t pipe_size, unsigned pipe_limit);
+void relay_env_fini(struct relay_env *env);
+
+void relay_init(struct relay *r, struct relay_env *env);
+void relay_start(struct relay *r, void (*done)(struct relay *));
+void relay_stop(struct relay *r);
+
+enum relay_end relay_how(const struct relay *r, unsigned i);
+bool relay_is_clean(const struct relay *r);
+
+/* pump.c: what moves the bytes when the sockets are ready */
+void pump_ready(struct watch *w);
+void pump_run(struct job *j);
+
+/* urgent.c */
+ssize_t urgent_fill(struct relay *r, unsigned i);
+ssize_t urgent_drain(struct relay *r, unsigned i);
+
+#endif /* RELAY_RELAY_H */

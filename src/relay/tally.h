@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * tally.h - what the relays of one thread did, in numbers
+ *
+ * At rest these add up:
+ *
+ *	splice_in + recv + discard bytes = splice_out + send + discard bytes
+ *					   + bytes dropped for each reason
+ *
+ * where spilled bytes are counted on neither side: they stay inside.
+ */
+#ifndef RELAY_TALLY_H
+#define RELAY_TALLY_H
+
+#include "base/counter.h"
+
+/* Calls that move bytes: name, what it is. */
+#define TALLY_CALLS(X)                                      \
+	X(splice_in, "splice(2) from a socket into a pipe") \
+	X(splice_out, "splice(2) from a pipe to a socket")  \
+	X(recv, "recv(2) from a socket into a buffer")      \
+	X(send, "send(2) from a buffer to a socket")        \
+	X(spill, "read(2) from a pipe into a buffer")       \
+	X(discard, "recv(2) of what had nowhere to go")
+
+/* Why a lane that would have used a pipe used a buffer: name, in words. */
+#define TALLY_FALLBACKS(X)                                           \
+	X(pipe_descriptors, "no descriptors for another pipe")       \
+	X(pipe_quota, "the user's quota of pipe pages is used up")   \
+	X(pipe_refused, "pipe2(2) refused for another reason")       \
+	X(pipe_share, "all pipes of this worker's share are in use") \
+	X(splice_in, "splice(2) from the source refused")            \
+	X(splice_out, "splice(2) to the sink refused")               \
+	X(urgent, "urgent data under way")
+
+/* Why bytes that had been read were not delivered: name, in words. */
+#define TALLY_DROPS(X)                                   \
+	X(sink_gone, "the peer to send to was gone")     \
+	X(source_reset, "the peer that sent had reset, " \
+			"and the other took too long")   \
+	X(stopped, "cut off by the operator or by a time limit")
+
+struct tally_call {
+	counter calls, bytes;
+};
+
+enum tally_fallback {
+	FALLBACK_none,
+#define X(name, words) FALLBACK_##name,
+	TALLY_FALLBACKS(X)
+#undef X
+		FALLBACKS
+};
+
+enum tally_drop {
+#define X(name, words) DROP_##name,
+	TALLY_DROPS(X)
+#undef X
+		DROPS
+};
+
+/**
+ * struct tally - written by the thread that relays, read by any
+ * @source_empty:	EAGAIN from a read: nothing more to read
+ * @sink_full:		EAGAIN from a write: the peer takes no more for now
+ * @no_memory:		ENOMEM or ENOBUFS from either, tried again later
+ * @fallbacks:		by enum tally_fallback
+ * @dropped:		bytes, by enum tally_drop; what DISCARD read is in
+ *			discard alone
+ * @pipes_made:		ever; @pipes_now: open now, free or lent
+ * @pipes_lent:		times one was lent
+ * @pipes_out:		lent now; @pipes_out_most: and at most
+ * @buffers_now:	buffers that hold bytes now
+ */
+struct tally {
+#define X(name, words) struct tally_call name;
+	TALLY_CALLS(X)
+#undef X
+	counter source_empty, sink_full, no_memory;
+	counter fallbacks[FALLBACKS];
+	counter dropped[DROPS];
+	counter pipes_made, pipes_now, pipes_lent, pipes_out, pipes_out_most;
+	counter buffers_now, buffers_most;
+};
+
+static inline void tally_call(struct tally_call *c, uint64_t bytes)
+{
+	counter_add(&c->calls, 1);
+	counter_add(&c->bytes, bytes);
+}
+
+#endif /* RELAY_TALLY_H */
