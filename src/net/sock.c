@@ -113,6 +113,12 @@ bool sock_is_self(int fd, const struct addr *to)
 	return !getsockname(fd, &local.sa, &len) && addr_equal(&local, to);
 }
 
+/* Whether a positive errno is for want of something that may come back. */
+bool sock_is_shortage(int err)
+{
+	return err == EMFILE || err == ENFILE || err == ENOMEM || err == ENOBUFS;
+}
+
 int sock_nodelay(int fd)
 {
 	return set_flag(fd, IPPROTO_TCP, TCP_NODELAY);

@@ -17,6 +17,7 @@ int sock_accept(int listener, struct addr *from);
 int sock_connect(const struct addr *to);
 int sock_connected(int fd);
 bool sock_is_self(int fd, const struct addr *to);
+bool sock_is_shortage(int err);
 int sock_nodelay(int fd);
 int sock_nonblock(int fd);
 

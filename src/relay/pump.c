@@ -84,6 +84,8 @@ static void side_gone(struct relay *r, unsigned i, int err)
 	if (s->gone)
 		return;
 	s->gone = true;
+	if (r->first_gone < 0)
+		r->first_gone = (int8_t)i;
 	if (!err || error_is_end(err))
 		s->watch.ready |= LOOP_READABLE; /* for what came before */
 	else if (r->lane[i].state == LANE_OPEN)

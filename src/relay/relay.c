@@ -49,7 +49,9 @@ void relay_env_fini(struct relay_env *env)
  *
  * The owner then registers side[0].watch and side[1].watch for LOOP_SOCKET,
  * with a callback of its own if it likes; what they have seen by relay_start()
- * is not lost. Until then the relay may simply be forgotten.
+ * is not lost. If the owner has read an error off a socket, it leaves it in
+ * side.error. Until the start the relay may simply be forgotten, and its job
+ * be used for something else.
  */
 void relay_init(struct relay *r, struct relay_env *env)
 {
@@ -57,7 +59,7 @@ void relay_init(struct relay *r, struct relay_env *env)
 		.env = env,
 		.side = { { .watch.fd = -1, .index = 0 },
 			  { .watch.fd = -1, .index = 1 } },
-		.job.fn = pump_run,
+		.first_gone = -1,
 	};
 	list_init(&r->job.node);
 }
@@ -70,6 +72,7 @@ void relay_init(struct relay *r, struct relay_env *env)
 void relay_start(struct relay *r, void (*done)(struct relay *))
 {
 	r->done = done;
+	r->job.fn = pump_run;
 	r->side[0].watch.fn = pump_ready;
 	r->side[1].watch.fn = pump_ready;
 	loop_soon(r->env->loop, &r->job);

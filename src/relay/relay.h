@@ -120,6 +120,7 @@ enum relay_stop {
  * @give_up_ns:	when to stop asking, 0 if no side is gone
  * @wait_ms:	the pause before it next asks
  * @starved:	something could not be done for want of memory
+ * @first_gone:	which side was gone first, -1 if none is
  * @stop:	whether it ended other than by its peers' ends
  * @done:	called exactly once after relay_start(), between batches, with
  *		nothing in the relay in use any more; may free it
@@ -133,6 +134,7 @@ struct relay {
 	uint64_t give_up_ns;
 	unsigned wait_ms;
 	bool starved;
+	int8_t first_gone;
 	enum relay_stop stop;
 	void (*done)(struct relay *r);
 };

@@ -1,0 +1,148 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * log.c - lines for people, on stderr.
+ */
+#include "base/log.h"
+
+#include <poll.h>
+#include <pthread.h>
+#include <stdarg.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdio.h>
+
+#include "base/util.h"
+
+/* poll(2) calls a pipe writable when it has room for PIPE_BUF bytes. */
+#define LINE_MOST 1024
+
+/* A gate lets so many lines through in so much time. */
+#define GATE_LINES 5
+#define GATE_NS	   (10 * NS_PER_SEC)
+
+static _Atomic int level_now = LOG_WARN;
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static unsigned lost; /* lines, under the lock */
+
+void log_set_level(enum log_level level)
+{
+	atomic_store_explicit(&level_now, (int)level, memory_order_relaxed);
+}
+
+enum log_level log_get_level(void)
+{
+	return (enum log_level)atomic_load_explicit(&level_now,
+						    memory_order_relaxed);
+}
+
+/* Return: whether stderr has taken it. */
+static bool emit(const char *line, size_t len)
+{
+	struct pollfd p = { .fd = STDERR_FILENO, .events = POLLOUT };
+
+	if (poll(&p, 1, 0) == 1 && !(p.revents & POLLOUT))
+		return false;
+	if (!(p.revents & POLLOUT))
+		return false;
+	return write(STDERR_FILENO, line, len) == (ssize_t)len;
+}
+
+static void put(const char *before, unsigned held_back, const char *fmt,
+		va_list args)
+{
+	char line[LINE_MOST];
+	size_t n, room = sizeof(line) - 1; /* the newline is never cut off */
+
+	n = (size_t)snprintf(line, room, "sluice: %s", before);
+	n += (size_t)vsnprintf(line + n, room - n, fmt, args);
+	if (held_back && n < room)
+		n += (size_t)snprintf(line + n, room - n,
+				      " (and %u more like it)", held_back);
+	if (n >= room)
+		n = room - 1;
+	line[n++] = '\n';
+
+	pthread_mutex_lock(&lock);
+	if (lost) {
+		char note[64];
+		int len = snprintf(note, sizeof(note),
+				   "sluice: %u lines lost here\n", lost);
+
+		if (emit(note, (size_t)len))
+			lost = 0;
+	}
+	if (!emit(line, n))
+		lost++;
+	pthread_mutex_unlock(&lock);
+}
+
+static const char *prefix(enum log_level level)
+{
+	return level == LOG_ERROR  ? "error: "
+	       : level == LOG_WARN ? "warning: "
+				   : "";
+}
+
+void log_at(enum log_level level, const char *fmt, ...)
+{
+	va_list args;
+
+	if (level > log_get_level())
+		return;
+	va_start(args, fmt);
+	put(prefix(level), 0, fmt, args);
+	va_end(args);
+}
+
+/* What every operator wants to see once: starting, stopping. */
+void log_notice(const char *fmt, ...)
+{
+	va_list args;
+
+	if (log_get_level() < LOG_WARN)
+		return;
+	va_start(args, fmt);
+	put("", 0, fmt, args);
+	va_end(args);
+}
+
+/* Return: whether a line may pass, and how many were held back before it. */
+static bool gate_pass(struct log_gate *gate, unsigned *held_back)
+{
+	uint64_t now = now_ns();
+	bool pass;
+
+	pthread_mutex_lock(&lock);
+	if (now - gate->since_ns > GATE_NS) {
+		gate->since_ns = now;
+		gate->passed = 0;
+	}
+	pass = gate->passed < GATE_LINES;
+	if (pass) {
+		gate->passed++;
+		*held_back = gate->held_back;
+		gate->held_back = 0;
+	} else {
+		gate->held_back++;
+	}
+	pthread_mutex_unlock(&lock);
+	return pass;
+}
+
+/**
+ * log_gated() - log what may happen thousands of times a second
+ *
+ * A few lines in ten seconds pass; the next one that does tells how many did
+ * not.
+ */
+void log_gated(struct log_gate *gate, enum log_level level, const char *fmt, ...)
+{
+	unsigned held_back;
+	va_list args;
+
+	if (level > log_get_level() || !gate_pass(gate, &held_back))
+		return;
+	va_start(args, fmt);
+	put(prefix(level), held_back, fmt, args);
+	va_end(args);
+}

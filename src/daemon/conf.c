@@ -1,0 +1,294 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * conf.c - what the user asked for, read from the command line.
+ */
+#include "daemon/conf.h"
+
+#include <getopt.h>
+#include <sched.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+#include "base/util.h"
+#include "daemon/usage.h"
+
+#define MOST_WORKERS 1024
+
+#define DEFAULT_PIPE_SIZE   ((size_t)1 << 20)
+#define MOST_PIPE_SIZE	    ((size_t)1 << 30)
+#define DEFAULT_BUFFER_SIZE ((size_t)64 << 10)
+#define LEAST_BUFFER_SIZE   ((size_t)4 << 10)
+#define MOST_BUFFER_SIZE    ((size_t)16 << 20)
+
+enum option_id {
+	OPT_CONFIG = 'c',
+	OPT_HELP = 'h',
+	OPT_VERSION = 'V',
+	OPT_MODE = 256,
+	OPT_PIPES,
+	OPT_PIPE_SIZE,
+	OPT_BUFFER_SIZE,
+	OPT_WORKERS,
+	OPT_CONNECT_TIMEOUT,
+	OPT_DRAIN_TIMEOUT,
+	OPT_LOG_LEVEL,
+	OPT_STATS,
+};
+
+static const struct option options[] = {
+	{ "config", required_argument, NULL, OPT_CONFIG },
+	{ "help", no_argument, NULL, OPT_HELP },
+	{ "version", no_argument, NULL, OPT_VERSION },
+	{ "mode", required_argument, NULL, OPT_MODE },
+	{ "pipes", required_argument, NULL, OPT_PIPES },
+	{ "pipe-size", required_argument, NULL, OPT_PIPE_SIZE },
+	{ "buffer-size", required_argument, NULL, OPT_BUFFER_SIZE },
+	{ "workers", required_argument, NULL, OPT_WORKERS },
+	{ "connect-timeout", required_argument, NULL, OPT_CONNECT_TIMEOUT },
+	{ "drain-timeout", required_argument, NULL, OPT_DRAIN_TIMEOUT },
+	{ "log-level", required_argument, NULL, OPT_LOG_LEVEL },
+	{ "stats", optional_argument, NULL, OPT_STATS },
+	{ NULL, 0, NULL, 0 },
+};
+
+static const char *const modes[] = { "splice", "copy", NULL };
+static const char *const pipes[] = { "lend", "own", NULL };
+static const char *const levels[] = { "error", "warn", "info", "debug", NULL };
+static const char *const formats[] = { "text", "json", NULL };
+
+const char *conf_mode_name(enum relay_mode mode)
+{
+	return modes[mode];
+}
+
+static unsigned count_cpus(void)
+{
+	cpu_set_t set;
+	int n = 1;
+
+	if (!sched_getaffinity(0, sizeof(set), &set))
+		n = CPU_COUNT(&set);
+	return n > 0 ? (unsigned)n : 1;
+}
+
+/* The place of @text in a list of words. Return: NULL, or what is wrong. */
+static const char *pick(unsigned *ret, const char *text,
+			const char *const *words, const char *wrong)
+{
+	for (unsigned i = 0; words[i]; i++)
+		if (!strcmp(text, words[i])) {
+			*ret = i;
+			return NULL;
+		}
+	return wrong;
+}
+
+static const char *read_size(size_t *ret, const char *text, size_t least,
+			     size_t most, const char *wrong)
+{
+	const char *why = parse_size(ret, text);
+
+	return why ? why : *ret < least || *ret > most ? wrong : NULL;
+}
+
+static const char *read_workers(unsigned *ret, const char *text)
+{
+	const char *why = parse_count(ret, text);
+
+	return why			      ? why
+	       : !*ret || *ret > MOST_WORKERS ? "it must be from 1 to 1024"
+					      : NULL;
+}
+
+/* One option. Return: NULL, or what is wrong with its value. */
+static const char *read_option(struct conf *conf, int id, const char *text)
+{
+	unsigned n = 0;
+	const char *why = NULL;
+
+	switch (id) {
+	case OPT_MODE:
+		why = pick(&n, text, modes, "the modes are splice and copy");
+		conf->mode = (enum relay_mode)n;
+		break;
+	case OPT_PIPES:
+		why = pick(&n, text, pipes, "pipes are lend or own");
+		conf->own_pipes = n;
+		break;
+	case OPT_PIPE_SIZE:
+		why = read_size(&conf->pipe_size, text, PIPE_LEAST,
+				MOST_PIPE_SIZE, "it must be from 64K to 1G");
+		break;
+	case OPT_BUFFER_SIZE:
+		why = read_size(&conf->buffer_size, text, LEAST_BUFFER_SIZE,
+				MOST_BUFFER_SIZE, "it must be from 4K to 16M");
+		break;
+	case OPT_WORKERS:
+		why = read_workers(&conf->workers, text);
+		break;
+	case OPT_CONNECT_TIMEOUT:
+		why = parse_ms(&conf->connect_timeout_ms, text);
+		if (!why && !conf->connect_timeout_ms)
+			why = "it must be longer than nothing";
+		break;
+	case OPT_DRAIN_TIMEOUT:
+		why = parse_ms(&conf->drain_timeout_ms, text);
+		break;
+	case OPT_LOG_LEVEL:
+		why = pick(&n, text, levels,
+			   "the levels are error, warn, info and debug");
+		conf->log_level = (enum log_level)n;
+		break;
+	case OPT_STATS:
+		why = pick(&n, text ? text : "text", formats,
+			   "the formats are text and json");
+		conf->stats = n ? STATS_JSON : STATS_TEXT;
+		break;
+	}
+	return why;
+}
+
+/* The long name of an option, for messages. */
+static const char *option_name(int id)
+{
+	for (const struct option *o = options; o->name; o++)
+		if (o->val == id)
+			return o->name;
+	return "?";
+}
+
+/* What getopt_long(3) did not like, in our words. */
+static enum conf_verdict bad_option(int c, char **argv)
+{
+	const char *word = argv[optind - 1];
+	bool is_long = !strncmp(word, "--", 2);
+
+	if (c == ':')
+		log_error("%s: a value is missing; see sluice --help", word);
+	else if (is_long && optopt)
+		log_error("%s: it takes no value; see sluice --help", word);
+	else if (is_long)
+		log_error("%s: no such option; see sluice --help", word);
+	else
+		log_error("-%c: no such option; see sluice --help", optopt);
+	return CONF_USAGE;
+}
+
+static enum conf_verdict read_options(struct conf *conf, int argc, char **argv,
+				      const char **file)
+{
+	const char *why;
+	int c;
+
+	opterr = 0;
+	while ((c = getopt_long(argc, argv, ":c:hV", options, NULL)) != -1) {
+		switch (c) {
+		case OPT_HELP:
+			usage_print();
+			return CONF_DONE;
+		case OPT_VERSION:
+			usage_print_version();
+			return CONF_DONE;
+		case OPT_CONFIG:
+			*file = optarg;
+			continue;
+		case ':':
+		case '?':
+			return bad_option(c, argv);
+		}
+		why = read_option(conf, c, optarg);
+		if (why) {
+			log_error("--%s=%s: %s", option_name(c), optarg, why);
+			return CONF_USAGE;
+		}
+	}
+	return CONF_RUN;
+}
+
+static enum conf_verdict read_pair(struct conf *conf, char **argv)
+{
+	struct rule *rule = conf_add_rule(conf);
+	const char *why;
+
+	if (!rule) {
+		log_error("%s", strerror(ENOMEM));
+		return CONF_FAILED;
+	}
+	why = parse_listen(&rule->listen, argv[0]);
+	if (why) {
+		log_error("LISTEN \"%s\": %s", argv[0], why);
+		return CONF_USAGE;
+	}
+	why = parse_target(&rule->target, argv[1]);
+	if (why) {
+		log_error("TARGET \"%s\": %s", argv[1], why);
+		return CONF_USAGE;
+	}
+	return CONF_RUN;
+}
+
+static enum conf_verdict read_rules(struct conf *conf, int argc, char **argv,
+				    const char *file)
+{
+	if (file && argc) {
+		log_error("\"%s\": rules come from -c FILE or from the "
+			  "command line, not from both",
+			  argv[0]);
+		return CONF_USAGE;
+	}
+	if (file)
+		return conf_read_file(conf, file) ? CONF_FAILED : CONF_RUN;
+	if (!argc) {
+		log_error("nothing to forward: give LISTEN and TARGET, as in "
+			  "sluice 8080 192.0.2.1:80, or -c FILE");
+		return CONF_USAGE;
+	}
+	if (argc % 2) {
+		log_error("LISTEN \"%s\": its TARGET is missing", argv[argc - 1]);
+		return CONF_USAGE;
+	}
+	for (int i = 0; i < argc; i += 2) {
+		enum conf_verdict verdict = read_pair(conf, argv + i);
+
+		if (verdict != CONF_RUN)
+			return verdict;
+	}
+	return CONF_RUN;
+}
+
+/**
+ * conf_load() - read the command line, and the file it names
+ *
+ * @conf must be given to conf_fini(), whatever is returned.
+ */
+enum conf_verdict conf_load(struct conf *conf, int argc, char **argv)
+{
+	const char *file = NULL;
+	enum conf_verdict verdict;
+
+	*conf = (struct conf){
+		.mode = RELAY_SPLICE,
+		.pipe_size = DEFAULT_PIPE_SIZE,
+		.buffer_size = DEFAULT_BUFFER_SIZE,
+		.workers = count_cpus(),
+		.connect_timeout_ms = 10000,
+		.drain_timeout_ms = 5000,
+		.log_level = LOG_WARN,
+	};
+	verdict = read_options(conf, argc, argv, &file);
+	if (verdict == CONF_RUN)
+		verdict = read_rules(conf, argc - optind, argv + optind, file);
+	for (unsigned i = 0; verdict == CONF_RUN && i < conf->n_rules; i++)
+		if (rule_resolve(&conf->rules[i]))
+			verdict = CONF_FAILED;
+	return verdict;
+}
+
+void conf_fini(struct conf *conf)
+{
+	for (unsigned i = 0; i < conf->n_rules; i++)
+		rule_fini(&conf->rules[i]);
+	free(conf->rules);
+	*conf = (struct conf){ 0 };
+}

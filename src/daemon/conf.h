@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * conf.h - what the user asked for; never changes once it is read.
+ */
+#ifndef DAEMON_CONF_H
+#define DAEMON_CONF_H
+
+#include "base/log.h"
+#include "daemon/rule.h"
+#include "relay/relay.h"
+
+enum stats_format {
+	STATS_NONE,
+	STATS_TEXT,
+	STATS_JSON,
+};
+
+/**
+ * struct conf - options and rules
+ * @rules:	owned
+ * @stats:	what is printed at the end; SIGUSR1 prints text if it is none
+ */
+struct conf {
+	struct rule *rules;
+	unsigned n_rules;
+	enum relay_mode mode;
+	bool own_pipes;
+	size_t pipe_size, buffer_size;
+	unsigned workers;
+	unsigned connect_timeout_ms, drain_timeout_ms;
+	enum log_level log_level;
+	enum stats_format stats;
+};
+
+/* What main() is to do next. */
+enum conf_verdict {
+	CONF_RUN,
+	CONF_DONE,   /* --help or --version: printed */
+	CONF_USAGE,  /* wrong use: said so; exit 2 */
+	CONF_FAILED, /* cannot be done: said so; exit 1 */
+};
+
+enum conf_verdict conf_load(struct conf *conf, int argc, char **argv);
+void conf_fini(struct conf *conf);
+const char *conf_mode_name(enum relay_mode mode);
+
+/* conf_file.c */
+struct rule *conf_add_rule(struct conf *conf);
+int conf_read_file(struct conf *conf, const char *path);
+
+#endif /* DAEMON_CONF_H */

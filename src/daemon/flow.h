@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * flow.h - one forwarded connection, as policy: who, where to, why it ended.
+ */
+#ifndef DAEMON_FLOW_H
+#define DAEMON_FLOW_H
+
+#include "daemon/rule.h"
+#include "daemon/stats.h"
+#include "relay/relay.h"
+
+struct worker;
+
+/*
+ * enum flow_state - how far a flow has come
+ *
+ *	NEW -------- connect begun ---> CONNECTING
+ *	NEW -------- none could be ---> CLOSING
+ *	CONNECTING - connected -------> RELAYING
+ *	CONNECTING - none answered ---> CLOSING
+ *	RELAYING --- relay is done ---> CLOSING, freed at once
+ *
+ * A flow in CLOSING is freed after the batch.
+ */
+enum flow_state {
+	FLOW_NEW,
+	FLOW_CONNECTING,
+	FLOW_RELAYING,
+	FLOW_CLOSING,
+};
+
+/* The sides of its relay. */
+enum flow_side {
+	FLOW_CLIENT,
+	FLOW_TARGET,
+};
+
+/**
+ * struct flow - owns both sockets, their watches, and its deadline
+ * @node:	in worker.flows, or on its way there in worker.inbox
+ * @worker:	who runs it
+ * @next:	which of the rule's targets to try next
+ * @error:	positive errno of the last one that failed
+ * @end:	why it ended, once it is in CLOSING
+ * @client:	who
+ * @born_ns:	when it was accepted
+ * @deadline:	for the connect
+ * @relay:	its watches hold the sockets, side[FLOW_CLIENT] the client's
+ */
+struct flow {
+	struct list node;
+	struct worker *worker;
+	const struct rule *rule;
+	enum flow_state state;
+	enum flow_end end;
+	unsigned next;
+	int error;
+	struct addr client;
+	uint64_t born_ns;
+	struct timer deadline;
+	struct relay relay;
+};
+
+struct flow *flow_new(struct worker *w, const struct rule *rule, int client,
+		      const struct addr *from);
+void flow_adopt(struct flow *f, struct worker *w);
+void flow_stop(struct flow *f);
+
+#endif /* DAEMON_FLOW_H */

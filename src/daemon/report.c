@@ -1,0 +1,203 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * report.c - totals of all workers, printed
+ *
+ * A report is a walk over sections of named numbers; text and JSON differ only
+ * in how a section and a number are written. Nothing is added up here that the
+ * workers have not counted: what is printed is what happened.
+ */
+#include "daemon/report.h"
+
+#include <stdlib.h>
+
+#include "base/util.h"
+
+/**
+ * struct writer - where a report goes
+ * @depth:	sections that are open
+ * @first:	nothing has been written in the innermost one
+ */
+struct writer {
+	FILE *out;
+	bool json, first;
+	unsigned depth;
+};
+
+/* The sum of one counter over all workers. */
+#define TOTAL(s, member)                                                \
+	({                                                              \
+		uint64_t sum_ = 0;                                      \
+		for (unsigned i_ = 0; i_ < (s)->n_workers; i_++)        \
+			sum_ += counter_read(&(s)->workers[i_].member); \
+		sum_;                                                   \
+	})
+
+static void key(struct writer *w, const char *name)
+{
+	if (w->json)
+		fprintf(w->out, "%s\"%s\":", w->first ? "" : ",", name);
+	else
+		fprintf(w->out, "%s %s ", w->first ? "" : ",", name);
+	w->first = false;
+}
+
+/* In text, a section is a line of its own. */
+static void open_section(struct writer *w, const char *name)
+{
+	if (w->json && w->depth)
+		fprintf(w->out, "%s\"%s\":{", w->first ? "" : ",", name);
+	else if (w->json)
+		fputc('{', w->out);
+	else
+		fprintf(w->out, "%s%*s%s:", w->depth ? "\n" : "",
+			2 * (int)w->depth, "", name);
+	w->depth++;
+	w->first = true;
+}
+
+static void close_section(struct writer *w)
+{
+	w->depth--;
+	w->first = false;
+	if (w->json)
+		fputc('}', w->out);
+	if (!w->depth)
+		fputc('\n', w->out);
+}
+
+static void put(struct writer *w, const char *name, uint64_t n)
+{
+	key(w, name);
+	fprintf(w->out, "%llu", (unsigned long long)n);
+}
+
+static void put_text(struct writer *w, const char *name, const char *text)
+{
+	key(w, name);
+	fprintf(w->out, w->json ? "\"%s\"" : "%s", text);
+}
+
+static void put_seconds(struct writer *w, const char *name, double secs)
+{
+	key(w, name);
+	fprintf(w->out, "%.3f", secs);
+}
+
+static void put_connections(struct writer *w, const struct server *s)
+{
+	uint64_t accepted = TOTAL(s, stats.accepted), ended = 0;
+
+	open_section(w, "connections");
+	put(w, "accepted", accepted);
+	put(w, "connected", TOTAL(s, stats.connected));
+	for (unsigned i = 0; i < FLOW_END_COUNT; i++)
+		ended += TOTAL(s, stats.ended[i]);
+	put(w, "open", accepted > ended ? accepted - ended : 0);
+	put(w, "accept_errors", TOTAL(s, stats.accept_errors));
+	put(w, "accept_pauses", TOTAL(s, stats.accept_pauses));
+	open_section(w, "ended");
+	for (unsigned i = 0; i < FLOW_END_COUNT; i++)
+		put(w, flow_end_names[i], TOTAL(s, stats.ended[i]));
+	close_section(w);
+	close_section(w);
+}
+
+static void put_bytes(struct writer *w, const struct server *s)
+{
+	uint64_t discarded = TOTAL(s, env.tally.discard.bytes);
+	uint64_t by_pipe = TOTAL(s, env.tally.splice_out.bytes);
+	uint64_t by_buffer = TOTAL(s, env.tally.send.bytes);
+	uint64_t dropped = discarded;
+
+	for (unsigned i = 0; i < DROPS; i++)
+		dropped += TOTAL(s, env.tally.dropped[i]);
+	open_section(w, "bytes");
+	put(w, "read",
+	    TOTAL(s, env.tally.splice_in.bytes) +
+		    TOTAL(s, env.tally.recv.bytes) + discarded);
+	put(w, "delivered", by_pipe + by_buffer);
+	put(w, "by_pipe", by_pipe);
+	put(w, "by_buffer", by_buffer);
+	put(w, "spilled", TOTAL(s, env.tally.spill.bytes));
+	put(w, "dropped", dropped);
+	put(w, "to_targets", TOTAL(s, stats.up));
+	put(w, "to_clients", TOTAL(s, stats.down));
+	open_section(w, "dropped_because");
+	put(w, "discarded", discarded);
+#define X(name, words) put(w, #name, TOTAL(s, env.tally.dropped[DROP_##name]));
+	TALLY_DROPS(X)
+#undef X
+	close_section(w);
+	close_section(w);
+}
+
+static void put_call(struct writer *w, const char *name, uint64_t calls,
+		     uint64_t bytes)
+{
+	open_section(w, name);
+	put(w, "calls", calls);
+	put(w, "bytes", bytes);
+	put(w, "bytes_a_call", calls ? bytes / calls : 0);
+	close_section(w);
+}
+
+static void put_calls(struct writer *w, const struct server *s)
+{
+	open_section(w, "calls");
+#define X(name, words)                                     \
+	put_call(w, #name, TOTAL(s, env.tally.name.calls), \
+		 TOTAL(s, env.tally.name.bytes));
+	TALLY_CALLS(X)
+#undef X
+	close_section(w);
+	open_section(w, "eagain");
+	put(w, "source_empty", TOTAL(s, env.tally.source_empty));
+	put(w, "sink_full", TOTAL(s, env.tally.sink_full));
+	put(w, "no_memory", TOTAL(s, env.tally.no_memory));
+	close_section(w);
+}
+
+static void put_conduits(struct writer *w, const struct server *s)
+{
+	open_section(w, "fallbacks");
+#define X(name, words) \
+	put(w, #name, TOTAL(s, env.tally.fallbacks[FALLBACK_##name]));
+	TALLY_FALLBACKS(X)
+#undef X
+	close_section(w);
+	open_section(w, "pipes");
+	put(w, "made", TOTAL(s, env.tally.pipes_made));
+	put(w, "now", TOTAL(s, env.tally.pipes_now));
+	put(w, "lent", TOTAL(s, env.tally.pipes_lent));
+	put(w, "out", TOTAL(s, env.tally.pipes_out));
+	put(w, "out_most", TOTAL(s, env.tally.pipes_out_most));
+	close_section(w);
+	open_section(w, "buffers");
+	put(w, "now", TOTAL(s, env.tally.buffers_now));
+	put(w, "most", TOTAL(s, env.tally.buffers_most));
+	close_section(w);
+}
+
+/**
+ * report_print() - write the totals
+ * @format:	STATS_JSON for one line of JSON, else text
+ *
+ * The workers go on meanwhile: numbers of running connections are each true,
+ * but not of one instant. The "most" of several workers are added up.
+ */
+void report_print(FILE *out, const struct server *s, enum stats_format format)
+{
+	struct writer w = { .out = out, .json = format == STATS_JSON };
+
+	open_section(&w, "sluice");
+	put_text(&w, "version", SLUICE_VERSION);
+	put_text(&w, "mode", conf_mode_name(s->conf->mode));
+	put(&w, "workers", s->n_workers);
+	put_seconds(&w, "seconds", (double)(now_ns() - s->started_ns) / 1e9);
+	put_connections(&w, s);
+	put_bytes(&w, s);
+	put_calls(&w, s);
+	put_conduits(&w, s);
+	close_section(&w);
+	fflush(out);
+}

@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * server.h - the workers, the listening sockets, and the signals.
+ */
+#ifndef DAEMON_SERVER_H
+#define DAEMON_SERVER_H
+
+#include "daemon/worker.h"
+
+/**
+ * struct server - what main() runs
+ * @fds:	listening descriptors: they outlive the workers, who only watch
+ *		them; @n_fds of them
+ * @loop:	of the main thread: signals, and the drain's deadline
+ * @order:	the last one that the workers were given
+ * @end_now:	cut off what is left, rather than wait for it
+ */
+struct server {
+	const struct conf *conf;
+	struct worker *workers;
+	unsigned n_workers, n_started;
+	int *fds;
+	unsigned n_fds;
+	struct loop loop;
+	struct watch signals;
+	struct timer drain;
+	enum worker_order order;
+	bool end_now;
+	uint64_t started_ns;
+};
+
+int server_run(const struct conf *conf);
+void server_ring(struct server *s);
+struct worker *server_least_loaded(struct server *s, struct worker *self);
+
+#endif /* DAEMON_SERVER_H */

@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * stats.h - what the connections of one worker came to, in numbers
+ *
+ * Written by its worker, read by any thread. What the bytes did is counted by
+ * the relays, in struct tally.
+ */
+#ifndef DAEMON_STATS_H
+#define DAEMON_STATS_H
+
+#include "relay/tally.h"
+
+/* Why a flow ended: name, in words. */
+#define FLOW_ENDS(X)                                                    \
+	X(finished, "both sides said FIN, and were told")               \
+	X(client_reset, "the client reset")                             \
+	X(target_reset, "the target reset")                             \
+	X(client_failed, "the connection to the client failed")         \
+	X(target_failed, "the connection to the target failed")         \
+	X(connect_failed, "no address of the target could be reached")  \
+	X(connect_timeout, "no address of the target answered in time") \
+	X(connect_self, "the target was the connection itself")         \
+	X(client_left, "the client reset before the target answered")   \
+	X(no_resources, "no descriptor or no memory was to be had")     \
+	X(stopped, "cut off by SIGTERM")
+
+enum flow_end {
+#define X(name, words) FLOW_##name,
+	FLOW_ENDS(X)
+#undef X
+		FLOW_END_COUNT
+};
+
+/**
+ * struct stats - counters
+ * @accepted:	clients
+ * @connected:	of those: the target was reached
+ * @ended:	by enum flow_end; accepted = ended + those open now
+ * @up, @down:	bytes delivered to targets and to clients, by flows that ended
+ * @accept_errors: accept4(2) failed, but for EAGAIN
+ * @accept_pauses: a listener was left alone for a while, for want of
+ *		descriptors or memory
+ */
+struct stats {
+	counter accepted, connected;
+	counter ended[FLOW_END_COUNT];
+	counter up, down;
+	counter accept_errors, accept_pauses;
+};
+
+extern const char *const flow_end_names[FLOW_END_COUNT];
+extern const char *const flow_end_words[FLOW_END_COUNT];
+
+#endif /* DAEMON_STATS_H */
