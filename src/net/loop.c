@@ -40,15 +40,24 @@ static void drain_counter(struct watch *w)
 	(void)!read(w->fd, &n, sizeof(n));
 }
 
-static void arm(struct loop *loop, uint64_t due_ns)
+/* Sets the timerfd for the first deadline, if that is earlier than it is set
+ * for. Return: 0, or a negative errno. */
+static int arm(struct loop *loop)
 {
+	uint64_t due_ns = timers_next(&loop->timers);
 	struct itimerspec when = {
 		.it_value.tv_sec = (time_t)(due_ns / NS_PER_SEC),
 		.it_value.tv_nsec = (long)(due_ns % NS_PER_SEC),
 	};
 
+	if (due_ns >= loop->armed_ns)
+		return 0;
+	if (!due_ns)
+		when.it_value.tv_nsec = 1; /* all zero would disarm */
+	if (timerfd_settime(loop->clock.fd, TFD_TIMER_ABSTIME, &when, NULL) < 0)
+		return -errno;
 	loop->armed_ns = due_ns;
-	(void)timerfd_settime(loop->clock.fd, TFD_TIMER_ABSTIME, &when, NULL);
+	return 0;
 }
 
 static void clock_ready(struct watch *w)
@@ -58,8 +67,6 @@ static void clock_ready(struct watch *w)
 	drain_counter(w);
 	loop->armed_ns = UINT64_MAX;
 	timers_run(&loop->timers, now_ns());
-	if (loop->armed_ns == UINT64_MAX && loop->timers.n)
-		arm(loop, timers_next(&loop->timers));
 }
 
 /**
@@ -167,15 +174,17 @@ void loop_again(struct loop *loop, struct job *j)
 /**
  * loop_timer() - have @fn called at @due_ns, inside a batch
  *
- * Return: 0, or -ENOMEM.
+ * Return: 0, or a negative errno and it is not set.
  */
 int loop_timer(struct loop *loop, struct timer *t, uint64_t due_ns,
 	       void (*fn)(struct timer *))
 {
 	int err = timer_set(&loop->timers, t, due_ns, fn);
 
-	if (!err && due_ns < loop->armed_ns)
-		arm(loop, due_ns);
+	if (!err)
+		err = arm(loop);
+	if (err)
+		timer_clear(&loop->timers, t);
 	return err;
 }
 
@@ -243,5 +252,7 @@ int loop_turn(struct loop *loop, int timeout_ms)
 	for (i = 0; i < n; i++)
 		dispatch(&ev[i]);
 	run_jobs(loop);
+	if (arm(loop)) /* after clock_ready(); if it fails, try again at once */
+		loop_wake(loop);
 	return err;
 }
