@@ -144,13 +144,16 @@ static void run_timeout(struct timer *t)
 static int socket_check(int fd)
 {
 	socklen_t len = sizeof(int);
-	int type;
+	int type, err;
 
 	if (getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &len) < 0)
 		return -errno;
 	if (type != SOCK_STREAM)
 		return -EPROTOTYPE;
-	return sock_nonblock(fd);
+	err = sock_nonblock(fd);
+	if (!err)
+		err = sock_prepare(fd);
+	return err == -EOPNOTSUPP ? 0 : err; /* not TCP: nothing to set */
 }
 
 static int relay_options_read(struct sluice_relay_options *o,

@@ -7,6 +7,7 @@
 #include <fcntl.h>
 #include <linux/sockios.h>
 #include <netinet/tcp.h>
+#include <poll.h>
 #include <sys/ioctl.h>
 
 #include "base/util.h"
@@ -23,7 +24,7 @@ static int set_flag(int fd, int level, int option)
  * @at:		where; an IPv6 address takes IPv6 clients alone
  * @backlog:	as for listen(2)
  *
- * Accepted sockets inherit TCP_NODELAY from it (K35), which saves a call each.
+ * Accepted sockets inherit what sock_prepare() sets (K35), which saves calls.
  *
  * Return: descriptor, or a negative errno.
  */
@@ -40,7 +41,7 @@ int sock_listen(const struct addr *at, int backlog)
 	if (!err && at->sa.sa_family == AF_INET6)
 		err = set_flag(fd, IPPROTO_IPV6, IPV6_V6ONLY);
 	if (!err)
-		err = sock_nodelay(fd);
+		err = sock_prepare(fd);
 	if (err)
 		return err;
 	if (bind(fd, &at->sa, addr_len(at)) < 0 || listen(fd, backlog) < 0)
@@ -63,7 +64,7 @@ int sock_accept(int listener, struct addr *from)
 }
 
 /**
- * sock_connect() - begin to connect, without Nagle's delay
+ * sock_connect() - begin to connect
  *
  * The outcome is sock_connected()'s to tell, once the socket is writable.
  *
@@ -78,7 +79,7 @@ int sock_connect(const struct addr *to)
 
 	if (fd < 0)
 		return -errno;
-	err = sock_nodelay(fd);
+	err = sock_prepare(fd);
 	if (err)
 		return err;
 	if (connect(fd, &to->sa, addr_len(to)) < 0 && errno != EINPROGRESS)
@@ -119,9 +120,19 @@ bool sock_is_shortage(int err)
 	return err == EMFILE || err == ENFILE || err == ENOMEM || err == ENOBUFS;
 }
 
-int sock_nodelay(int fd)
+/**
+ * sock_prepare() - set what a relayed TCP socket needs
+ *
+ * No Nagle: what one peer sent at once must not wait for the other's
+ * acknowledgement (K8). Urgent data in line: see relay/urgent.c.
+ *
+ * Return: 0, or a negative errno.
+ */
+int sock_prepare(int fd)
 {
-	return set_flag(fd, IPPROTO_TCP, TCP_NODELAY);
+	int err = set_flag(fd, IPPROTO_TCP, TCP_NODELAY);
+
+	return err ? err : set_flag(fd, SOL_SOCKET, SO_OOBINLINE);
 }
 
 int sock_nonblock(int fd)
@@ -155,6 +166,14 @@ bool sock_at_mark(int fd)
 	int at;
 
 	return !ioctl(fd, SIOCATMARK, &at) && at;
+}
+
+/* Whether urgent data has arrived and was not read yet. */
+bool sock_has_urgent(int fd)
+{
+	struct pollfd p = { .fd = fd, .events = POLLPRI };
+
+	return poll(&p, 1, 0) == 1 && p.revents & POLLPRI;
 }
 
 /**

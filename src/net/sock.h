@@ -18,11 +18,12 @@ int sock_connect(const struct addr *to);
 int sock_connected(int fd);
 bool sock_is_self(int fd, const struct addr *to);
 bool sock_is_shortage(int err);
-int sock_nodelay(int fd);
+int sock_prepare(int fd);
 int sock_nonblock(int fd);
 
 int sock_unsent(int fd);
 bool sock_at_mark(int fd);
+bool sock_has_urgent(int fd);
 void sock_close(int fd, bool reset);
 
 #endif /* NET_SOCK_H */

@@ -106,7 +106,7 @@ static void side_look(struct relay *r, unsigned i)
 
 	if (ready & EPOLLPRI) {
 		s->watch.ready &= ~(uint32_t)EPOLLPRI;
-		s->urgent = URGENT_AHEAD;
+		s->urgent = true;
 		if (r->env->mode == RELAY_SPLICE)
 			counter_add(&r->env->tally.fallbacks[FALLBACK_urgent], 1);
 	}

@@ -47,6 +47,7 @@ void relay_env_fini(struct relay_env *env)
 /**
  * relay_init() - prepare a relay, before its watches are registered
  *
+ * Its sockets are nonblocking, with TCP_NODELAY and SO_OOBINLINE set.
  * The owner then registers side[0].watch and side[1].watch for LOOP_SOCKET,
  * with a callback of its own if it likes; what they have seen by relay_start()
  * is not lost. If the owner has read an error off a socket, it leaves it in

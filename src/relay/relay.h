@@ -42,18 +42,11 @@ struct relay_env {
 	size_t discard_max;
 };
 
-/* Where urgent data of a side stands (K7); see urgent.c. */
-enum urgent {
-	URGENT_NONE,
-	URGENT_AHEAD, /* announced: the mark lies ahead */
-	URGENT_TAKEN, /* the byte was read, the mark not yet passed */
-};
-
 /**
  * struct side - one socket of a relay, and how it ended
  * @watch:	registered by the owner for LOOP_SOCKET
  * @index:	0 or 1: which one it is
- * @urgent:	of what it says
+ * @urgent:	it has said something urgent that is still to be read
  * @fin:	it has said FIN, and all before it was read
  * @gone:	its connection is dead; @error tells how, once it is known
  * @error:	positive errno, 0 if it is not known: then it was a RST
@@ -61,8 +54,7 @@ enum urgent {
 struct side {
 	struct watch watch;
 	uint8_t index;
-	uint8_t urgent;
-	bool fin, gone;
+	bool urgent, fin, gone;
 	int error;
 };
 

@@ -3,10 +3,15 @@
  * urgent.c - TCP urgent data on its way through a lane
  *
  * splice(2) cannot cross the mark: it says EAGAIN there for ever, and after the
- * FIN it says 0 with bytes still queued (K7). So from the moment EPOLLPRI
- * announces urgent data, the lane reads with recv(2), which stops at the mark;
- * takes the byte there with MSG_OOB; passes it on as urgent, behind all that
- * came before it; and goes back to what it did once it has read past the mark.
+ * FIN it says 0 with bytes still queued (K7). So once EPOLLPRI has announced
+ * urgent data, the lane reads with recv(2), which stops at the mark; reads the
+ * one byte there by itself; passes it on as urgent, behind all that came before
+ * it; and goes back to what it did.
+ *
+ * Both sockets have SO_OOBINLINE set, so that the urgent byte has its place
+ * among the others. Without it, a recv(2) that finds itself at a mark which
+ * epoll has not told of yet steps over the byte, and it is lost; with it, the
+ * worst is that the byte goes on as an ordinary one.
  */
 #include <sys/socket.h>
 
@@ -14,18 +19,18 @@
 #include "net/sock.h"
 #include "relay/relay.h"
 
-/* At the mark. Return: 1 if the byte was taken, 0 if there is none. */
+/* Reads the byte at the mark. Return: as conduit_ops.fill. */
 static ssize_t take_byte(struct relay *r, unsigned i)
 {
 	struct lane *l = &r->lane[i];
-	ssize_t n = recv(r->side[i].watch.fd, &l->urgent_byte, 1, MSG_OOB);
+	ssize_t n = recv(r->side[i].watch.fd, &l->urgent_byte, 1, 0);
 
 	tally_call(&r->env->tally.recv, n > 0 ? 1 : 0);
-	if (n < 0 && (errno == EAGAIN || errno == EINTR))
-		return -errno; /* announced, and still to come */
+	if (n < 0)
+		return -errno;
 	l->urgent = n == 1;
-	r->side[i].urgent = URGENT_TAKEN;
-	return l->urgent;
+	r->side[i].urgent = false;
+	return n;
 }
 
 /**
@@ -41,14 +46,11 @@ ssize_t urgent_fill(struct relay *r, unsigned i)
 	struct conduit *c = r->lane[i].conduit;
 	ssize_t n;
 
-	if (from->urgent == URGENT_AHEAD && sock_at_mark(from->watch.fd)) {
-		n = take_byte(r, i);
-		if (n)
-			return n;
-	}
+	if (sock_at_mark(from->watch.fd))
+		return take_byte(r, i);
 	n = c->ops->fill(c, from->watch.fd);
-	if (n > 0 && from->urgent == URGENT_TAKEN)
-		from->urgent = URGENT_NONE;
+	if (!sock_has_urgent(from->watch.fd))
+		from->urgent = false; /* it went by as an ordinary byte */
 	return n;
 }
 

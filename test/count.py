@@ -1,0 +1,57 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""count.py LOG PART SKIPS - count the tests in meson's testlog.json
+
+A test program that speaks TAP counts as the tests it reports. Prints lines
+"passed N", "failed N", "wrong WHAT", "skipped WHY". In CI, as root, a skip whose
+reason has no line in the file SKIPS is a failure.
+"""
+import json
+import os
+import re
+import sys
+
+POINT = re.compile(r"^(not )?ok\b[ \d]*(?:- )?(.*?)(?:# *SKIP\b *(.*))?$", re.I)
+
+
+def points(test):
+    """(name, passed, why it was skipped or None) of each test in a program."""
+    found = []
+    for line in test.get("stdout", "").splitlines():
+        m = POINT.match(line)
+        if m:
+            found.append((m.group(2).strip(), not m.group(1), m.group(3)))
+    if test["result"] == "SKIP" and not any(f[2] is not None for f in found):
+        why = test.get("stdout", "").strip().splitlines() or test.get("stderr", "").strip().splitlines()
+        return [(test["name"], True, why[-1] if why else "no reason given")]
+    ok = test["result"] in ("OK", "SKIP", "EXPECTEDFAIL")
+    if ok and found:
+        return found
+    # A program that died, hung or lied about its plan is one more failure.
+    return found + ([] if any(not f[1] for f in found) else [(test["name"], ok, None)])
+
+
+def main():
+    log, part, listed = sys.argv[1:]
+    strict = os.environ.get("CI") and os.geteuid() == 0
+    with open(listed) as f:
+        known = [ln.strip() for ln in f if ln.strip() and not ln.startswith("#")]
+    passed = failed = 0
+    with open(log) as f:
+        for line in f:
+            test = json.loads(line)
+            for name, ok, why in points(test):
+                if why is not None:
+                    print(f"skipped {part}: {name}: {why}")
+                    if strict and not any(k in why for k in known):
+                        failed += 1
+                        print(f"wrong {part}: {test['name']}: {name}: a skip that test/skips.txt does not name: {why}")
+                elif ok:
+                    passed += 1
+                else:
+                    failed += 1
+                    print(f"wrong {part}: {test['name']}: {name}")
+    print(f"passed {passed}\nfailed {failed}")
+
+
+main()
