@@ -98,6 +98,14 @@ static void side_gone(struct relay *r, unsigned i, int err)
 	}
 }
 
+/* From here to the mark, its lane reads with recv(2): see urgent.c. */
+static void side_urgent(struct relay *r, struct side *s)
+{
+	if (!s->urgent && r->env->mode == RELAY_SPLICE)
+		counter_add(&r->env->tally.fallbacks[FALLBACK_urgent], 1);
+	s->urgent = true;
+}
+
 /* Acts on what an edge said of side @i beyond "readable" and "writable". */
 static void side_look(struct relay *r, unsigned i)
 {
@@ -106,9 +114,7 @@ static void side_look(struct relay *r, unsigned i)
 
 	if (ready & EPOLLPRI) {
 		s->watch.ready &= ~(uint32_t)EPOLLPRI;
-		s->urgent = true;
-		if (r->env->mode == RELAY_SPLICE)
-			counter_add(&r->env->tally.fallbacks[FALLBACK_urgent], 1);
+		side_urgent(r, s);
 	}
 	/* Both directions shut, and not by us: the error was told before. */
 	if (ready & EPOLLERR ||
@@ -221,6 +227,16 @@ static enum step lane_fill(struct relay *r, unsigned i)
 		if (c->ops->short_is_empty && (size_t)n < c->size && !urgent &&
 		    !(from->watch.ready & (LOOP_ENDING | EPOLLPRI)))
 			from->watch.ready &= ~(uint32_t)LOOP_READABLE;
+		return STEP_GO;
+	}
+	if (c && c->ops->is_pipe && (n == 0 || error_is_end((int)-n)) &&
+	    sock_at_mark(from->watch.fd)) {
+		/* splice(2) stands at a mark that epoll has yet to tell of:
+		 * this is no end, there are bytes behind it (K7). */
+		side_urgent(r, from);
+		if (n)
+			side_gone(r, i, (int)-n);
+		lane_give(l);
 		return STEP_GO;
 	}
 	if (n == 0) {
