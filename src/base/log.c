@@ -4,16 +4,16 @@
  */
 #include "base/log.h"
 
-#include <poll.h>
+#include <ctype.h>
 #include <pthread.h>
 #include <stdarg.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdio.h>
 
+#include "base/emit.h"
 #include "base/util.h"
 
-/* poll(2) calls a pipe writable when it has room for PIPE_BUF bytes. */
 #define LINE_MOST 1024
 
 /* A gate lets so many lines through in so much time. */
@@ -35,16 +35,12 @@ enum log_level log_get_level(void)
 						    memory_order_relaxed);
 }
 
-/* Return: whether stderr has taken it. */
-static bool emit(const char *line, size_t len)
+/* What an argument or a file brought in must not look like another line. */
+static void defuse(char *line, size_t len)
 {
-	struct pollfd p = { .fd = STDERR_FILENO, .events = POLLOUT };
-
-	if (poll(&p, 1, 0) == 1 && !(p.revents & POLLOUT))
-		return false;
-	if (!(p.revents & POLLOUT))
-		return false;
-	return write(STDERR_FILENO, line, len) == (ssize_t)len;
+	for (size_t i = 0; i < len; i++)
+		if (iscntrl((unsigned char)line[i]))
+			line[i] = '?';
 }
 
 static void put(const char *before, unsigned held_back, const char *fmt,
@@ -60,6 +56,7 @@ static void put(const char *before, unsigned held_back, const char *fmt,
 				      " (and %u more like it)", held_back);
 	if (n >= room)
 		n = room - 1;
+	defuse(line, n);
 	line[n++] = '\n';
 
 	pthread_mutex_lock(&lock);
@@ -68,10 +65,10 @@ static void put(const char *before, unsigned held_back, const char *fmt,
 		int len = snprintf(note, sizeof(note),
 				   "sluice: %u lines lost here\n", lost);
 
-		if (emit(note, (size_t)len))
+		if (emit(STDERR_FILENO, note, (size_t)len, 0))
 			lost = 0;
 	}
-	if (!emit(line, n))
+	if (!emit(STDERR_FILENO, line, n, 0))
 		lost++;
 	pthread_mutex_unlock(&lock);
 }

@@ -149,27 +149,27 @@ static const char *read_option(struct conf *conf, int id, const char *text)
 	return why;
 }
 
-/* The long name of an option, for messages. */
+/* The long name of an option, NULL if there is no such option. */
 static const char *option_name(int id)
 {
 	for (const struct option *o = options; o->name; o++)
 		if (o->val == id)
 			return o->name;
-	return "?";
+	return NULL;
 }
 
 /* What getopt_long(3) did not like, in our words. */
 static enum conf_verdict bad_option(int c, char **argv)
 {
+	/* In a cluster, as in -xy, this is still the word before. */
 	const char *word = argv[optind - 1];
-	bool is_long = !strncmp(word, "--", 2);
 
 	if (c == ':')
-		log_error("%s: a value is missing; see sluice --help", word);
-	else if (is_long && optopt)
-		log_error("%s: it takes no value; see sluice --help", word);
-	else if (is_long)
-		log_error("%s: no such option; see sluice --help", word);
+		log_error("%.200s: a value is missing; see sluice --help", word);
+	else if (!optopt)
+		log_error("%.200s: no such option; see sluice --help", word);
+	else if (option_name(optopt))
+		log_error("%.200s: it takes no value; see sluice --help", word);
 	else
 		log_error("-%c: no such option; see sluice --help", optopt);
 	return CONF_USAGE;
@@ -191,6 +191,11 @@ static enum conf_verdict read_options(struct conf *conf, int argc, char **argv,
 			usage_print_version();
 			return CONF_DONE;
 		case OPT_CONFIG:
+			if (*file) {
+				log_error("-c %.200s: there is one already",
+					  optarg);
+				return CONF_USAGE;
+			}
 			*file = optarg;
 			continue;
 		case ':':
@@ -199,7 +204,7 @@ static enum conf_verdict read_options(struct conf *conf, int argc, char **argv,
 		}
 		why = read_option(conf, c, optarg);
 		if (why) {
-			log_error("--%s=%s: %s", option_name(c), optarg, why);
+			log_error("--%s=%.200s: %s", option_name(c), optarg, why);
 			return CONF_USAGE;
 		}
 	}
@@ -217,12 +222,12 @@ static enum conf_verdict read_pair(struct conf *conf, char **argv)
 	}
 	why = parse_listen(&rule->listen, argv[0]);
 	if (why) {
-		log_error("LISTEN \"%s\": %s", argv[0], why);
+		log_error("LISTEN \"%.200s\": %s", argv[0], why);
 		return CONF_USAGE;
 	}
 	why = parse_target(&rule->target, argv[1]);
 	if (why) {
-		log_error("TARGET \"%s\": %s", argv[1], why);
+		log_error("TARGET \"%.200s\": %s", argv[1], why);
 		return CONF_USAGE;
 	}
 	return CONF_RUN;
@@ -232,7 +237,7 @@ static enum conf_verdict read_rules(struct conf *conf, int argc, char **argv,
 				    const char *file)
 {
 	if (file && argc) {
-		log_error("\"%s\": rules come from -c FILE or from the "
+		log_error("\"%.200s\": rules come from -c FILE or from the "
 			  "command line, not from both",
 			  argv[0]);
 		return CONF_USAGE;
@@ -245,7 +250,8 @@ static enum conf_verdict read_rules(struct conf *conf, int argc, char **argv,
 		return CONF_USAGE;
 	}
 	if (argc % 2) {
-		log_error("LISTEN \"%s\": its TARGET is missing", argv[argc - 1]);
+		log_error("LISTEN \"%.200s\": its TARGET is missing",
+			  argv[argc - 1]);
 		return CONF_USAGE;
 	}
 	for (int i = 0; i < argc; i += 2) {

@@ -101,7 +101,7 @@ static int read_rule(struct conf *conf, const char *where, char *line)
 	snprintf(rule->where, sizeof(rule->where), "%s", where);
 	why = read_fields(rule, field, &what);
 	if (why) {
-		log_error("%s: \"%s\": %s", where, what, why);
+		log_error("%s: \"%.200s\": %s", where, what, why);
 		return -1;
 	}
 	return 0;

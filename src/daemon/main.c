@@ -2,6 +2,7 @@
 /*
  * main.c - sluice, the program.
  */
+#include <signal.h>
 #include <stdlib.h>
 
 #include "daemon/conf.h"
@@ -14,7 +15,13 @@
 int main(int argc, char **argv)
 {
 	struct conf conf;
+	sigset_t early;
 	int status;
+
+	/* "At any time" includes while names are looked up. */
+	sigemptyset(&early);
+	sigaddset(&early, SIGUSR1);
+	sigprocmask(SIG_BLOCK, &early, NULL);
 
 	switch (conf_load(&conf, argc, argv)) {
 	case CONF_DONE:

@@ -71,7 +71,7 @@ const char *parse_host(char ret[static HOST_MOST], const char *text, size_t len)
 		return "the host is too long";
 	for (size_t i = 0; i < len; i++)
 		if (!isgraph((unsigned char)text[i]) ||
-		    strchr("[]/\\@,\"'", text[i]))
+		    strchr("[]/\\@,*\"'", text[i]))
 			return "the host has a character that no host has";
 	memcpy(ret, text, len);
 	ret[len] = '\0';

@@ -8,8 +8,10 @@
  */
 #include "daemon/report.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 
+#include "base/emit.h"
 #include "base/util.h"
 
 /**
@@ -178,16 +180,9 @@ static void put_conduits(struct writer *w, const struct server *s)
 	close_section(w);
 }
 
-/**
- * report_print() - write the totals
- * @format:	STATS_JSON for one line of JSON, else text
- *
- * The workers go on meanwhile: numbers of running connections are each true,
- * but not of one instant. The "most" of several workers are added up.
- */
-void report_print(FILE *out, const struct server *s, enum stats_format format)
+static void put_all(FILE *out, const struct server *s, bool json)
 {
-	struct writer w = { .out = out, .json = format == STATS_JSON };
+	struct writer w = { .out = out, .json = json };
 
 	open_section(&w, "sluice");
 	put_text(&w, "version", SLUICE_VERSION);
@@ -199,5 +194,29 @@ void report_print(FILE *out, const struct server *s, enum stats_format format)
 	put_calls(&w, s);
 	put_conduits(&w, s);
 	close_section(&w);
-	fflush(out);
+}
+
+/**
+ * report_print() - write the totals to stdout
+ * @format:	STATS_JSON for one line of JSON, else text
+ * @wait_ms:	how long a stdout that is full may take to have room again;
+ *		then the rest is lost, and the log says so
+ *
+ * The workers go on meanwhile: numbers of running connections are each true,
+ * but not of one instant. The "most" of several workers are added up.
+ */
+void report_print(const struct server *s, enum stats_format format, int wait_ms)
+{
+	char *text = NULL;
+	size_t len = 0;
+	FILE *out = open_memstream(&text, &len);
+	bool done = false;
+
+	if (out) {
+		put_all(out, s, format == STATS_JSON);
+		done = !fclose(out) && emit(STDOUT_FILENO, text, len, wait_ms);
+	}
+	if (!done)
+		log_warn("totals are lost: stdout does not take them");
+	free(text);
 }

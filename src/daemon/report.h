@@ -5,10 +5,8 @@
 #ifndef DAEMON_REPORT_H
 #define DAEMON_REPORT_H
 
-#include <stdio.h>
-
 #include "daemon/server.h"
 
-void report_print(FILE *out, const struct server *s, enum stats_format format);
+void report_print(const struct server *s, enum stats_format format, int wait_ms);
 
 #endif /* DAEMON_REPORT_H */

@@ -10,6 +10,7 @@
 #include "daemon/server.h"
 
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
@@ -25,6 +26,9 @@
 
 /* Descriptors that a server has beside connections and pipes. */
 #define FDS_BESIDE 16
+
+/* How long the totals at the end wait for a stdout that is full. */
+#define REPORT_WAIT_MS 1000
 
 /* Wakes the main thread; any thread may. */
 void server_ring(struct server *s)
@@ -100,7 +104,7 @@ static void signal_ready(struct watch *w)
 
 	while (read(w->fd, &info, sizeof(info)) == sizeof(info)) {
 		if (info.ssi_signo == SIGUSR1)
-			report_print(stdout, s, s->conf->stats);
+			report_print(s, s->conf->stats, 0);
 		else
 			server_terminate(s);
 	}
@@ -270,25 +274,32 @@ static void say_rule(const struct rule *rule)
 static void say_ready(const struct server *s, rlim_t fds)
 {
 	const struct conf *conf = s->conf;
-	unsigned long pipes = 0, beside, room;
+	bool splice = conf->mode == RELAY_SPLICE;
+	unsigned long pipes = 0, each, beside, room;
+	char what[96];
 
 	for (unsigned i = 0; i < conf->n_rules; i++)
 		say_rule(&conf->rules[i]);
 	for (unsigned i = 0; i < s->n_workers; i++)
 		pipes += s->workers[i].env.pipes.limit;
+	each = splice && conf->own_pipes ? 2 + 2 * 2 : 2;
 	beside = FDS_BESIDE + 4 * s->n_workers + s->n_fds;
-	if (conf->mode == RELAY_SPLICE && !conf->own_pipes)
+	if (splice && !conf->own_pipes)
 		beside += 2 * pipes;
-	room = fds > beside ? (fds - beside) / (conf->own_pipes ? 6 : 2) : 0;
-	if (conf->mode == RELAY_COPY)
-		log_notice("ready: copy, %u workers, buffers of %zu bytes, "
-			   "descriptors for %lu connections",
-			   s->n_workers, conf->buffer_size, room);
+	room = fds > beside ? (fds - beside) / each : 0;
+	if (!splice)
+		snprintf(what, sizeof(what), "copy, buffers of %zu bytes",
+			 conf->buffer_size);
+	else if (conf->own_pipes)
+		snprintf(what, sizeof(what),
+			 "splice, two pipes of %zu bytes (wished %zu) each",
+			 s->workers[0].pipe_got, conf->pipe_size);
 	else
-		log_notice("ready: splice, %u workers, %lu pipes of %zu bytes "
-			   "(wished %zu), descriptors for %lu connections",
-			   s->n_workers, pipes, s->workers[0].pipe_got,
-			   conf->pipe_size, room);
+		snprintf(what, sizeof(what),
+			 "splice, %lu pipes of %zu bytes (wished %zu)", pipes,
+			 s->workers[0].pipe_got, conf->pipe_size);
+	log_notice("ready: %u workers, %s, descriptors for %lu connections",
+		   s->n_workers, what, room);
 }
 
 static bool all_obeyed(const struct server *s)
@@ -334,7 +345,7 @@ static void say_end(const struct server *s)
 	log_notice("stopped: %llu connections, %llu bytes delivered",
 		   (unsigned long long)accepted, (unsigned long long)delivered);
 	if (s->conf->stats != STATS_NONE)
-		report_print(stdout, s, s->conf->stats);
+		report_print(s, s->conf->stats, REPORT_WAIT_MS);
 }
 
 static int server_start(struct server *s)

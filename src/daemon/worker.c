@@ -24,10 +24,13 @@
 /* Of the descriptors, so many pipes may take a share of one in this. */
 #define PIPES_PART 8
 
-/* What this worker may have of the user's pipes, and of the descriptors. */
+/*
+ * What this worker may have of the user's pipes, and of the descriptors. If
+ * there is no pipe to be had just now, @size is 0: that may change.
+ */
 static unsigned pipe_limit(const struct conf *conf, size_t size)
 {
-	unsigned long quota = size ? pipes_quota(size) : 0;
+	unsigned long quota = pipes_quota(size ? size : conf->pipe_size);
 	struct rlimit fds = { .rlim_cur = 1024 };
 	unsigned long limit;
 

@@ -135,8 +135,16 @@ int addr_parse_ip(struct addr *ret, const char *ip, uint16_t port)
 	return ai ? 0 : -EINVAL;
 }
 
+static bool contains(const struct addr *list, unsigned n, const struct addr *a)
+{
+	for (unsigned i = 0; i < n; i++)
+		if (addr_equal(&list[i], a))
+			return true;
+	return false;
+}
+
 /**
- * addr_resolve() - every address of a host, in the resolver's order
+ * addr_resolve() - every address of a host, once, in the resolver's order
  * @ret:	array; free(3) it
  * @host:	name or numeric address
  *
@@ -168,8 +176,12 @@ int addr_resolve(struct addr **ret, unsigned *n, const char *host, uint16_t port
 		return -ENOMEM;
 	}
 	count = 0;
-	for (ai = usable(list); ai; ai = usable(ai->ai_next))
-		out[count++] = from_addrinfo(ai, port);
+	for (ai = usable(list); ai; ai = usable(ai->ai_next)) {
+		struct addr a = from_addrinfo(ai, port);
+
+		if (!contains(out, count, &a))
+			out[count++] = a;
+	}
 	freeaddrinfo(list);
 	*ret = out;
 	*n = count;

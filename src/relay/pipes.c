@@ -288,19 +288,17 @@ void pipe_stalls(struct pipe *p)
 /**
  * pipes_probe() - make the first pipe now, to see what the kernel grants
  *
- * Return: its size in bytes, or 0 if none is to be had; fallbacks count why
- *	when a lane asks.
+ * Return: its size in bytes, or 0 if none is to be had just now.
  */
 size_t pipes_probe(struct pipes *ps)
 {
-	struct conduit *c = NULL;
-	size_t size;
+	struct pipe *p;
 
-	if (pipe_take(ps, &c))
+	if (pipe_new(ps, &p))
 		return 0;
-	size = c->size;
-	pipe_give(to_pipe(c));
-	return size;
+	list_append(&ps->free, &p->node);
+	ps->n_free++;
+	return p->conduit.size;
 }
 
 static unsigned long read_number(const char *path)
