@@ -150,7 +150,7 @@ void relay_stop(struct relay *r);
 enum relay_end relay_how(const struct relay *r, unsigned i);
 bool relay_is_clean(const struct relay *r);
 
-/* pump.c: what moves the bytes when the sockets are ready */
+/* pump.c: what runs the lanes when the sockets are ready */
 void pump_ready(struct watch *w);
 void pump_run(struct job *j);
 

@@ -1,0 +1,347 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * lane.c - one direction of a relay: fill, drain, half-close
+ *
+ * DOC: Theory of operation
+ *
+ * A lane that holds bytes drains; one that holds none fills; and so on, until a
+ * socket says EAGAIN or the lane has read its share and goes to the back.
+ *
+ * A conduit is filled only when it is empty. So EAGAIN from a fill speaks of
+ * the source alone, EAGAIN from a drain of the sink alone, and each takes away
+ * the one readiness bit that it disproves. The next edge brings it back.
+ *
+ * Which error of a side came first decides what 0 means once it is gone. A RST
+ * after that peer's FIN is reported as EPIPE, otherwise as ECONNRESET, and only
+ * once; if a write has eaten it, the reads end in 0 as after a FIN (K20).
+ */
+#include "relay/lane.h"
+
+#include <sys/socket.h>
+
+#include "base/util.h"
+#include "net/sock.h"
+#include "relay/errors.h"
+
+/* What one step of a lane came to. */
+enum step {
+	STEP_WAIT, /* nothing more to do before something happens */
+	STEP_GO,   /* look again */
+};
+
+static void lane_give(struct lane *l)
+{
+	if (l->conduit)
+		l->conduit->ops->give(l->conduit);
+	l->conduit = NULL;
+}
+
+/* Throws away what the lane holds. */
+void lane_drop(struct relay *r, struct lane *l, enum tally_drop why)
+{
+	counter_add(&r->env->tally.dropped[why], lane_held(l));
+	lane_give(l);
+	l->urgent = false;
+}
+
+/* Notes that a connection is dead; @err is 0 if nothing has told how. */
+void side_gone(struct relay *r, unsigned i, int err)
+{
+	struct side *s = &r->side[i];
+	struct lane *to_it = &r->lane[!i];
+
+	if (!s->error)
+		s->error = err;
+	if (s->gone)
+		return;
+	s->gone = true;
+	if (r->first_gone < 0)
+		r->first_gone = (int8_t)i;
+	if (!err || error_is_end(err))
+		s->watch.ready |= LOOP_READABLE; /* for what came before */
+	else if (r->lane[i].state == LANE_OPEN)
+		r->lane[i].state = LANE_ENDED; /* our failure: no end will come */
+	r->give_up_ns = now_ns() + r->env->linger_ms * NS_PER_MS;
+	if (to_it->state == LANE_OPEN || to_it->state == LANE_DRAINING) {
+		lane_drop(r, to_it, DROP_sink_gone);
+		to_it->state =
+			to_it->state == LANE_OPEN ? LANE_DISCARD : LANE_ENDED;
+	}
+}
+
+/* From here to the mark, its lane reads with recv(2): see urgent.c. */
+void side_urgent(struct relay *r, struct side *s)
+{
+	if (!s->urgent && r->env->mode == RELAY_SPLICE)
+		counter_add(&r->env->tally.fallbacks[FALLBACK_urgent], 1);
+	s->urgent = true;
+}
+
+/* The source said 0: its FIN, unless a write has eaten its RST before. */
+static void lane_eof(struct relay *r, unsigned i)
+{
+	struct side *from = &r->side[i];
+	struct lane *l = &r->lane[i];
+
+	from->watch.ready &= ~(uint32_t)LOOP_READABLE;
+	if (from->gone && from->error && from->error != EPIPE) {
+		l->state = LANE_ENDED;
+		return;
+	}
+	from->fin = true;
+	l->state = l->state == LANE_OPEN ? LANE_DRAINING : LANE_ENDED;
+}
+
+/* A read of the source of lane @i has failed. */
+static enum step lane_read_failed(struct relay *r, unsigned i, int err)
+{
+	struct side *from = &r->side[i];
+
+	if (err == EAGAIN) {
+		from->watch.ready &= ~(uint32_t)LOOP_READABLE;
+		counter_add(&r->env->tally.source_empty, 1);
+		return STEP_WAIT;
+	}
+	if (err == EINTR)
+		return STEP_GO;
+	if (error_is_shortage(err)) {
+		counter_add(&r->env->tally.no_memory, 1);
+		r->starved = true;
+		return STEP_WAIT;
+	}
+	side_gone(r, i, err);
+	r->lane[i].state = LANE_ENDED;
+	return STEP_WAIT;
+}
+
+/* Goes on with a buffer where splice(2) is refused: nothing is lost. */
+static void lane_refused(struct relay *r, struct lane *l, enum tally_fallback why)
+{
+	l->no_pipe = true;
+	counter_add(&r->env->tally.fallbacks[why], 1);
+}
+
+/* Gets a conduit to fill. Return: whether there is one. */
+static bool lane_borrow(struct relay *r, unsigned i)
+{
+	struct relay_env *env = r->env;
+	struct lane *l = &r->lane[i];
+	bool urgent = r->side[i].urgent;
+	struct buf *b;
+	int err;
+
+	if (l->conduit && l->conduit->ops->is_pipe && urgent)
+		lane_give(l); /* one of its own: --pipes=own */
+	if (l->conduit)
+		return true;
+	if (env->mode == RELAY_SPLICE && !l->no_pipe && !urgent) {
+		err = pipe_take(&env->pipes, &l->conduit);
+		if (!err)
+			return true;
+		counter_add(&env->tally.fallbacks[-err], 1);
+	}
+	b = buf_take(&env->bufs);
+	if (b)
+		l->conduit = &b->conduit;
+	return b;
+}
+
+/* Learns of an end without a conduit. Return: as conduit_ops.fill. */
+static ssize_t peek(int fd)
+{
+	char byte;
+	ssize_t n = recv(fd, &byte, 1, MSG_PEEK);
+
+	if (n > 0)
+		return -ENOMEM;
+	return n < 0 ? -errno : 0;
+}
+
+/* One read. */
+static enum step lane_fill(struct relay *r, unsigned i)
+{
+	struct side *from = &r->side[i];
+	struct lane *l = &r->lane[i];
+	bool urgent = from->urgent;
+	struct conduit *c;
+	ssize_t n;
+
+	if (!(from->watch.ready & LOOP_READABLE))
+		return STEP_WAIT;
+	if (!lane_borrow(r, i))
+		n = peek(from->watch.fd);
+	else if (urgent)
+		n = urgent_fill(r, i);
+	else
+		n = l->conduit->ops->fill(l->conduit, from->watch.fd);
+
+	c = l->conduit;
+	if (n > 0) {
+		l->read += (uint64_t)n;
+		/* Not if an end or a mark is near: no edge follows (K32). */
+		if (c->ops->short_is_empty && (size_t)n < c->size && !urgent &&
+		    !(from->watch.ready & (LOOP_ENDING | EPOLLPRI)))
+			from->watch.ready &= ~(uint32_t)LOOP_READABLE;
+		return STEP_GO;
+	}
+	if (c && c->ops->is_pipe && (n == 0 || error_is_end((int)-n)) &&
+	    sock_at_mark(from->watch.fd)) {
+		/* splice(2) stands at a mark that epoll has yet to tell of:
+		 * this is no end, there are bytes behind it (K7). */
+		side_urgent(r, from);
+		if (n)
+			side_gone(r, i, (int)-n);
+		lane_give(l);
+		return STEP_GO;
+	}
+	if (n == 0) {
+		lane_eof(r, i);
+		return STEP_WAIT;
+	}
+	if (c && c->ops->is_pipe && n != -EAGAIN && n != -EINTR &&
+	    !error_is_end((int)-n) && !error_is_shortage((int)-n)) {
+		lane_refused(r, l, FALLBACK_splice_in);
+		lane_give(l);
+		return STEP_GO;
+	}
+	return lane_read_failed(r, i, (int)-n);
+}
+
+/* A write to the sink of lane @i was refused, though it is not gone. */
+static enum step lane_spill(struct relay *r, unsigned i)
+{
+	struct lane *l = &r->lane[i];
+	int err = pipe_spill(to_pipe(l->conduit), &r->env->bufs);
+
+	if (err == -ENOMEM) {
+		counter_add(&r->env->tally.no_memory, 1);
+		r->starved = true;
+		return STEP_WAIT;
+	}
+	if (err) {
+		side_gone(r, !i, -err);
+		return STEP_WAIT;
+	}
+	lane_refused(r, l, FALLBACK_splice_out);
+	return STEP_GO;
+}
+
+static enum step lane_write_failed(struct relay *r, unsigned i, int err)
+{
+	struct conduit *c = r->lane[i].conduit;
+
+	if (err == EAGAIN) {
+		r->side[!i].watch.ready &= ~(uint32_t)LOOP_WRITABLE;
+		counter_add(&r->env->tally.sink_full, 1);
+		if (c && c->ops->is_pipe && !r->env->own_pipes)
+			pipe_stalls(to_pipe(c));
+		return STEP_WAIT;
+	}
+	if (err == EINTR)
+		return STEP_GO;
+	if (error_is_shortage(err)) {
+		counter_add(&r->env->tally.no_memory, 1);
+		r->starved = true;
+		return STEP_WAIT;
+	}
+	if (c && c->ops->is_pipe && !error_is_end(err))
+		return lane_spill(r, i);
+	side_gone(r, !i, err);
+	return STEP_WAIT;
+}
+
+/* One write. */
+static enum step lane_drain(struct relay *r, unsigned i)
+{
+	struct watch *to = &r->side[!i].watch;
+	struct lane *l = &r->lane[i];
+	struct conduit *c = l->conduit;
+	ssize_t n;
+
+	if (!(to->ready & LOOP_WRITABLE))
+		return STEP_WAIT;
+	n = l->urgent ? urgent_drain(r, i) : c->ops->drain(c, to->fd);
+	if (n < 0)
+		return lane_write_failed(r, i, (int)-n);
+	if (n == 0) /* the pipe is not what we think it is */
+		return lane_write_failed(r, i, EIO);
+	l->delivered += (uint64_t)n;
+	if (c && c->ops->is_pipe)
+		l->by_pipe += (uint64_t)n;
+	return STEP_GO;
+}
+
+/* Reads what has nowhere to go any more, within a bound. */
+static enum step lane_discard(struct relay *r, unsigned i)
+{
+	struct side *from = &r->side[i];
+	struct lane *l = &r->lane[i];
+	char small[512];
+	struct buf *b;
+	ssize_t n;
+
+	if (!(from->watch.ready & LOOP_READABLE))
+		return STEP_WAIT;
+	b = buf_take(&r->env->bufs);
+	n = recv(from->watch.fd, b ? b->data : (void *)small,
+		 b ? b->conduit.size : sizeof(small), MSG_TRUNC);
+	n = n < 0 ? -errno : n;
+	if (b)
+		buf_give(b);
+	tally_call(&r->env->tally.discard, n > 0 ? (uint64_t)n : 0);
+	if (n < 0)
+		return lane_read_failed(r, i, (int)-n);
+	if (n == 0) {
+		lane_eof(r, i);
+		return STEP_WAIT;
+	}
+	l->read += (uint64_t)n;
+	if (l->read - l->delivered > r->env->discard_max)
+		l->state = LANE_ENDED;
+	return STEP_GO;
+}
+
+/* What a lane does when it holds nothing: rest, or pass the FIN on. */
+static void lane_rest(struct relay *r, unsigned i)
+{
+	struct lane *l = &r->lane[i];
+	int to = r->side[!i].watch.fd;
+
+	if (l->conduit && !(r->env->own_pipes && l->conduit->ops->is_pipe))
+		lane_give(l);
+	if (l->state != LANE_DRAINING)
+		return;
+	if (shutdown(to, SHUT_WR) == 0)
+		l->state = LANE_SHUT;
+	else /* ENOTCONN is how shutdown(2) spells a RST */
+		side_gone(r, !i, errno == ENOTCONN ? 0 : errno);
+}
+
+/**
+ * lane_run() - move what lane @i can move now, up to its share
+ *
+ * Return: whether it stopped only because it has had its share.
+ */
+bool lane_run(struct relay *r, unsigned i)
+{
+	struct lane *l = &r->lane[i];
+	uint64_t share = l->read + r->env->share;
+	enum step step = STEP_GO;
+	bool full = false;
+
+	while (step == STEP_GO && !full) {
+		if (lane_held(l))
+			step = lane_drain(r, i);
+		else if (l->state != LANE_OPEN && l->state != LANE_DISCARD)
+			step = STEP_WAIT;
+		else if (l->read >= share)
+			full = true;
+		else if (l->state == LANE_OPEN)
+			step = lane_fill(r, i);
+		else
+			step = lane_discard(r, i);
+	}
+	if (!lane_held(l))
+		lane_rest(r, i);
+	return full && r->side[i].watch.ready & LOOP_READABLE;
+}
