@@ -57,10 +57,7 @@ void side_gone(struct relay *r, unsigned i, int err)
 	s->gone = true;
 	if (r->first_gone < 0)
 		r->first_gone = (int8_t)i;
-	if (!err || error_is_end(err))
-		s->watch.ready |= LOOP_READABLE; /* for what came before */
-	else if (r->lane[i].state == LANE_OPEN)
-		r->lane[i].state = LANE_ENDED; /* our failure: no end will come */
+	s->watch.ready |= LOOP_READABLE; /* for what came before its end */
 	r->give_up_ns = now_ns() + r->env->linger_ms * NS_PER_MS;
 	if (to_it->state == LANE_OPEN || to_it->state == LANE_DRAINING) {
 		lane_drop(r, to_it, DROP_sink_gone);
@@ -100,6 +97,8 @@ static enum step lane_read_failed(struct relay *r, unsigned i, int err)
 	if (err == EAGAIN) {
 		from->watch.ready &= ~(uint32_t)LOOP_READABLE;
 		counter_add(&r->env->tally.source_empty, 1);
+		if (from->gone) /* not as TCP sees it: no end will be read */
+			r->lane[i].state = LANE_ENDED;
 		return STEP_WAIT;
 	}
 	if (err == EINTR)
@@ -311,10 +310,12 @@ static void lane_rest(struct relay *r, unsigned i)
 		lane_give(l);
 	if (l->state != LANE_DRAINING)
 		return;
-	if (shutdown(to, SHUT_WR) == 0)
+	if (shutdown(to, SHUT_WR) == 0) {
 		l->state = LANE_SHUT;
-	else /* ENOTCONN is how shutdown(2) spells a RST */
+		quiet_begin(r);
+	} else { /* ENOTCONN is how shutdown(2) spells a RST */
 		side_gone(r, !i, errno == ENOTCONN ? 0 : errno);
+	}
 }
 
 /**

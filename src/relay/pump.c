@@ -107,11 +107,12 @@ static bool pump_is_over(struct relay *r)
 
 static void pump_end(struct relay *r)
 {
-	enum tally_drop why = r->stop == RELAY_STOPPED	  ? DROP_stopped
+	enum tally_drop why = r->stop == RELAY_RUNS	  ? DROP_sink_gone
 			      : r->stop == RELAY_LINGERED ? DROP_source_reset
-							  : DROP_sink_gone;
+							  : DROP_stopped;
 
 	loop_untimer(r->env->loop, &r->timer);
+	loop_untimer(r->env->loop, &r->quiet);
 	lane_drop(r, &r->lane[0], why);
 	lane_drop(r, &r->lane[1], why);
 	r->done(r);

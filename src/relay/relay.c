@@ -5,6 +5,7 @@
 #include "relay/relay.h"
 
 #include "base/util.h"
+#include "relay/lane.h"
 
 #define DEFAULT_SHARE	    (1 << 20)
 #define DEFAULT_LINGER_MS   30000
@@ -76,6 +77,20 @@ void relay_start(struct relay *r, void (*done)(struct relay *))
 	r->job.fn = pump_run;
 	r->side[0].watch.fn = pump_ready;
 	r->side[1].watch.fn = pump_ready;
+	quiet_begin(r);
+	loop_soon(r->env->loop, &r->job);
+}
+
+/**
+ * relay_fail() - say that the connection of side @i is dead
+ * @err:	positive errno
+ *
+ * For an owner who knows better than TCP does yet. The other side is still
+ * told all that this one said.
+ */
+void relay_fail(struct relay *r, unsigned i, int err)
+{
+	side_gone(r, i, err);
 	loop_soon(r->env->loop, &r->job);
 }
 

@@ -25,6 +25,8 @@ enum relay_mode {
  * @mode:	which conduit a lane borrows when nothing forbids it
  * @own_pipes:	a lane keeps its pipe until the relay ends
  * @share:	bytes that a lane reads in a turn before the others have theirs
+ * @idle_ms:	a relay ends when no byte has moved for so long; 0 is never
+ * @half_close_ms: the same, once one side has said FIN
  * @linger_ms:	once a side is gone: how long the other side has to take what
  *		is on its way to it
  * @discard_max: bytes that are read and thrown away of a side whose peer is
@@ -38,6 +40,7 @@ struct relay_env {
 	enum relay_mode mode;
 	bool own_pipes;
 	size_t share;
+	unsigned idle_ms, half_close_ms;
 	unsigned linger_ms;
 	size_t discard_max;
 };
@@ -102,13 +105,17 @@ struct lane {
 /* Why the owner stopped a relay, or it stopped itself. */
 enum relay_stop {
 	RELAY_RUNS,
-	RELAY_STOPPED,	/* relay_stop() */
-	RELAY_LINGERED, /* linger_ms had passed */
+	RELAY_STOPPED,	   /* relay_stop() */
+	RELAY_LINGERED,	   /* linger_ms had passed */
+	RELAY_IDLE,	   /* idle_ms had */
+	RELAY_HALF_CLOSED, /* half_close_ms, or idle_ms, had */
 };
 
 /**
  * struct relay - one relayed connection, embedded in its owner
  * @timer:	asks again: for memory, or whether a peer has all its bytes
+ * @quiet:	looks whether bytes move; @quiet_moved: how many had when it
+ *		last looked, and @quiet_looks times before
  * @give_up_ns:	when to stop asking, 0 if no side is gone
  * @wait_ms:	the pause before it next asks
  * @starved:	something could not be done for want of memory
@@ -122,11 +129,13 @@ struct relay {
 	struct side side[2];
 	struct lane lane[2];
 	struct job job;
-	struct timer timer;
+	struct timer timer, quiet;
+	uint64_t quiet_moved;
 	uint64_t give_up_ns;
 	unsigned wait_ms;
 	bool starved;
 	int8_t first_gone;
+	uint8_t quiet_looks;
 	enum relay_stop stop;
 	void (*done)(struct relay *r);
 };
@@ -146,6 +155,7 @@ void relay_env_fini(struct relay_env *env);
 void relay_init(struct relay *r, struct relay_env *env);
 void relay_start(struct relay *r, void (*done)(struct relay *));
 void relay_stop(struct relay *r);
+void relay_fail(struct relay *r, unsigned i, int err);
 
 enum relay_end relay_how(const struct relay *r, unsigned i);
 bool relay_is_clean(const struct relay *r);
