@@ -6,6 +6,7 @@
 
 #include <getopt.h>
 #include <sched.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
@@ -14,6 +15,12 @@
 #include "daemon/usage.h"
 
 #define MOST_WORKERS 1024
+
+/* The kernel's limit for either time is 32767 seconds. */
+#define MOST_KEEPALIVE_MS (9 * 3600 * 1000)
+
+/* A shut window is probed every two minutes at the latest. */
+#define LEAST_DEAD_MS 130000
 
 #define DEFAULT_PIPE_SIZE   ((size_t)1 << 20)
 #define MOST_PIPE_SIZE	    ((size_t)1 << 30)
@@ -32,6 +39,14 @@ enum option_id {
 	OPT_WORKERS,
 	OPT_CONNECT_TIMEOUT,
 	OPT_DRAIN_TIMEOUT,
+	OPT_IDLE_TIMEOUT,
+	OPT_HALF_CLOSE_TIMEOUT,
+	OPT_MAX_LIFETIME,
+	OPT_LINGER,
+	OPT_DISCARD,
+	OPT_KEEPALIVE,
+	OPT_USER_TIMEOUT,
+	OPT_DEAD_TIMEOUT,
 	OPT_LOG_LEVEL,
 	OPT_STATS,
 };
@@ -47,6 +62,14 @@ static const struct option options[] = {
 	{ "workers", required_argument, NULL, OPT_WORKERS },
 	{ "connect-timeout", required_argument, NULL, OPT_CONNECT_TIMEOUT },
 	{ "drain-timeout", required_argument, NULL, OPT_DRAIN_TIMEOUT },
+	{ "idle-timeout", required_argument, NULL, OPT_IDLE_TIMEOUT },
+	{ "half-close-timeout", required_argument, NULL, OPT_HALF_CLOSE_TIMEOUT },
+	{ "max-lifetime", required_argument, NULL, OPT_MAX_LIFETIME },
+	{ "linger", required_argument, NULL, OPT_LINGER },
+	{ "discard", required_argument, NULL, OPT_DISCARD },
+	{ "keepalive", required_argument, NULL, OPT_KEEPALIVE },
+	{ "user-timeout", required_argument, NULL, OPT_USER_TIMEOUT },
+	{ "dead-timeout", required_argument, NULL, OPT_DEAD_TIMEOUT },
 	{ "log-level", required_argument, NULL, OPT_LOG_LEVEL },
 	{ "stats", optional_argument, NULL, OPT_STATS },
 	{ NULL, 0, NULL, 0 },
@@ -101,6 +124,42 @@ static const char *read_workers(unsigned *ret, const char *text)
 					      : NULL;
 }
 
+/* A time limit, or "off", which is 0. */
+static const char *read_limit(unsigned *ret, const char *text)
+{
+	const char *why;
+
+	if (!strcmp(text, "off")) {
+		*ret = 0;
+		return NULL;
+	}
+	why = parse_ms(ret, text);
+	return why ? why : *ret ? NULL : "0 would end it at once; or off";
+}
+
+/* IDLE:INTERVAL:COUNT, as in 2m:15s:4, or "off". */
+static const char *read_keepalive(struct keepalive *ret, const char *text)
+{
+	static const char wrong[] = "it is IDLE:INTERVAL:COUNT, as in "
+				    "2m:15s:4, at most 9h:9h:127; or off";
+	char idle[32], interval[32], count[32];
+	unsigned idle_ms, interval_ms, n;
+
+	if (!strcmp(text, "off")) {
+		*ret = (struct keepalive){ 0 };
+		return NULL;
+	}
+	if (sscanf(text, "%31[^:]:%31[^:]:%31[^:]", idle, interval, count) != 3 ||
+	    parse_ms(&idle_ms, idle) || parse_ms(&interval_ms, interval) ||
+	    parse_count(&n, count))
+		return wrong;
+	if (idle_ms < 1000 || interval_ms < 1000 || !n || n > 127 ||
+	    idle_ms > MOST_KEEPALIVE_MS || interval_ms > MOST_KEEPALIVE_MS)
+		return wrong;
+	*ret = (struct keepalive){ idle_ms / 1000, interval_ms / 1000, n };
+	return NULL;
+}
+
 /* One option. Return: NULL, or what is wrong with its value. */
 static const char *read_option(struct conf *conf, int id, const char *text)
 {
@@ -134,6 +193,33 @@ static const char *read_option(struct conf *conf, int id, const char *text)
 		break;
 	case OPT_DRAIN_TIMEOUT:
 		why = parse_ms(&conf->drain_timeout_ms, text);
+		break;
+	case OPT_IDLE_TIMEOUT:
+		why = read_limit(&conf->idle_timeout_ms, text);
+		break;
+	case OPT_HALF_CLOSE_TIMEOUT:
+		why = read_limit(&conf->half_close_timeout_ms, text);
+		break;
+	case OPT_MAX_LIFETIME:
+		why = read_limit(&conf->max_lifetime_ms, text);
+		break;
+	case OPT_LINGER:
+		why = parse_ms(&conf->linger_ms, text);
+		break;
+	case OPT_DISCARD:
+		why = parse_size(&conf->discard_max, text);
+		break;
+	case OPT_KEEPALIVE:
+		why = read_keepalive(&conf->keepalive, text);
+		break;
+	case OPT_USER_TIMEOUT:
+		why = read_limit(&conf->user_timeout_ms, text);
+		break;
+	case OPT_DEAD_TIMEOUT:
+		why = read_limit(&conf->dead_timeout_ms, text);
+		if (!why && conf->dead_timeout_ms &&
+		    conf->dead_timeout_ms < LEAST_DEAD_MS)
+			why = "a live peer may need 130s to answer; or off";
 		break;
 	case OPT_LOG_LEVEL:
 		why = pick(&n, text, levels,
@@ -280,6 +366,10 @@ enum conf_verdict conf_load(struct conf *conf, int argc, char **argv)
 		.workers = count_cpus(),
 		.connect_timeout_ms = 10000,
 		.drain_timeout_ms = 5000,
+		.dead_timeout_ms = 180000,
+		.linger_ms = 30000,
+		.discard_max = (size_t)64 << 20,
+		.keepalive = { 120, 15, 4 },
 		.log_level = LOG_WARN,
 	};
 	verdict = read_options(conf, argc, argv, &file);

@@ -7,6 +7,7 @@
 
 #include "base/log.h"
 #include "daemon/rule.h"
+#include "net/sock.h"
 #include "relay/relay.h"
 
 enum stats_format {
@@ -18,6 +19,7 @@ enum stats_format {
 /**
  * struct conf - options and rules
  * @rules:	owned
+ * @*_ms:	times in milliseconds; 0 is never, where there is no limit
  * @stats:	what is printed at the end; SIGUSR1 prints text if it is none
  */
 struct conf {
@@ -28,6 +30,11 @@ struct conf {
 	size_t pipe_size, buffer_size;
 	unsigned workers;
 	unsigned connect_timeout_ms, drain_timeout_ms;
+	unsigned idle_timeout_ms, half_close_timeout_ms, max_lifetime_ms;
+	unsigned user_timeout_ms, dead_timeout_ms;
+	unsigned linger_ms;
+	size_t discard_max;
+	struct keepalive keepalive;
 	enum log_level log_level;
 	enum stats_format stats;
 };

@@ -14,6 +14,7 @@
 #include <string.h>
 
 #include "base/util.h"
+#include "daemon/sweep.h"
 #include "daemon/worker.h"
 #include "net/sock.h"
 
@@ -151,6 +152,14 @@ static void flow_end(struct flow *f, enum flow_end why)
 	loop_soon(&f->worker->loop, &f->relay.job);
 }
 
+static enum flow_end flow_why_stopped(const struct flow *f)
+{
+	return f->relay.stop == RELAY_IDLE	    ? FLOW_idle_timeout
+	       : f->relay.stop == RELAY_HALF_CLOSED ? FLOW_half_close_timeout
+	       : f->too_old			    ? FLOW_max_lifetime
+						    : FLOW_stopped;
+}
+
 static void flow_relay_done(struct relay *r)
 {
 	static const enum flow_end reset[] = { FLOW_client_reset,
@@ -163,7 +172,7 @@ static void flow_relay_done(struct relay *r)
 	if (relay_is_clean(r))
 		f->end = FLOW_finished;
 	else if (r->first_gone < 0)
-		f->end = FLOW_stopped;
+		f->end = flow_why_stopped(f);
 	else if (relay_how(r, (unsigned)r->first_gone) == RELAY_END_RESET)
 		f->end = reset[r->first_gone];
 	else
@@ -174,11 +183,12 @@ static void flow_relay_done(struct relay *r)
 /* Begins one connect; gives up the reserve if there is no descriptor left. */
 static int begin_connect(struct worker *w, const struct addr *to)
 {
-	int fd = sock_connect(to);
+	unsigned ms = w->conf->user_timeout_ms;
+	int fd = sock_connect(to, ms);
 
 	if (fd == -EMFILE &&
 	    (pipes_close_free(&w->env.pipes) || worker_use_reserve(w)))
-		fd = sock_connect(to);
+		fd = sock_connect(to, ms);
 	return fd;
 }
 
@@ -259,6 +269,23 @@ static void flow_try_next(struct job *j)
 	}
 }
 
+static void flow_too_old(struct timer *t)
+{
+	struct flow *f = container_of(t, struct flow, deadline);
+
+	f->too_old = true;
+	relay_stop(&f->relay);
+}
+
+static void flow_limit_life(struct flow *f)
+{
+	uint64_t ms = f->worker->conf->max_lifetime_ms;
+
+	if (ms)
+		(void)loop_timer(&f->worker->loop, &f->deadline,
+				 f->born_ns + ms * NS_PER_MS, flow_too_old);
+}
+
 static void flow_target_ready(struct watch *w)
 {
 	struct flow *f =
@@ -283,6 +310,7 @@ static void flow_target_ready(struct watch *w)
 	counter_add(&f->worker->stats.connected, 1);
 	flow_to(f, FLOW_RELAYING);
 	relay_start(&f->relay, flow_relay_done);
+	flow_limit_life(f);
 }
 
 /* While the target is being connected to. */
@@ -341,6 +369,7 @@ void flow_adopt(struct flow *f, struct worker *w)
 	f->worker = w;
 	r->env = &w->env;
 	list_append(&w->flows, &f->node);
+	sweep_begin(w);
 	if (target < 0) {
 		flow_end(f, connect_end(f));
 		return;

@@ -44,7 +44,9 @@ enum flow_side {
  * @end:	why it ended, once it is in CLOSING
  * @client:	who
  * @born_ns:	when it was accepted
- * @deadline:	for the connect
+ * @deadline:	for the connect, then for its life
+ * @kept:	keepalive is set on the target's socket
+ * @too_old:	it was stopped by that deadline
  * @relay:	its watches hold the sockets, side[FLOW_CLIENT] the client's
  */
 struct flow {
@@ -55,6 +57,7 @@ struct flow {
 	enum flow_end end;
 	unsigned next;
 	int error;
+	bool kept, too_old;
 	struct addr client;
 	uint64_t born_ns;
 	struct timer deadline;

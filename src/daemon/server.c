@@ -130,12 +130,27 @@ static int watch_signals(struct server *s)
 	return err;
 }
 
-/* Return: 0, -EAFNOSUPPORT if it was left out, or -1 and said why. */
+/* Listens; what is set on the socket is inherited by those it accepts. */
+static int open_socket(const struct conf *conf, const struct addr *at)
+{
+	cleanup(close_fdp) int fd = sock_listen(at, BACKLOG);
+	int err = 0;
+
+	if (fd < 0)
+		return steal_fd(&fd);
+	if (conf->keepalive.idle_s)
+		err = sock_keepalive(fd, &conf->keepalive);
+	if (!err && conf->user_timeout_ms)
+		err = sock_user_timeout(fd, conf->user_timeout_ms);
+	return err ? err : steal_fd(&fd);
+}
+
+/* Return: 0, or -1 and said why; an address may have been left out. */
 static int open_one(struct server *s, const struct rule *rule,
 		    const struct addr *at, unsigned *n_open)
 {
 	char text[ADDR_STRLEN];
-	int fd = sock_listen(at, BACKLOG), err;
+	int fd = open_socket(s->conf, at), err;
 
 	/* "*" is every family that this machine has. */
 	if (rule->any && (fd == -EAFNOSUPPORT || fd == -EADDRNOTAVAIL))

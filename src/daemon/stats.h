@@ -22,6 +22,10 @@
 	X(connect_self, "the target was the connection itself")         \
 	X(client_left, "the client reset before the target answered")   \
 	X(no_resources, "no descriptor or no memory was to be had")     \
+	X(idle_timeout, "no byte had moved for --idle-timeout")         \
+	X(half_close_timeout, "one side had finished, and the other "   \
+			      "was silent for --half-close-timeout")    \
+	X(max_lifetime, "it was older than --max-lifetime")             \
 	X(stopped, "cut off by SIGTERM")
 
 enum flow_end {

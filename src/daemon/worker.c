@@ -87,6 +87,10 @@ int worker_init(struct worker *w, struct server *server, unsigned index)
 		return err;
 	}
 	w->env.mode = conf->mode;
+	w->env.idle_ms = conf->idle_timeout_ms;
+	w->env.half_close_ms = conf->half_close_timeout_ms;
+	w->env.linger_ms = conf->linger_ms;
+	w->env.discard_max = conf->discard_max;
 	worker_init_pipes(w);
 	return 0;
 }
@@ -98,6 +102,7 @@ void worker_fini(struct worker *w)
 		listener_free(
 			container_of(w->listeners.next, struct listener, node));
 	relay_env_fini(&w->env);
+	loop_untimer(&w->loop, &w->sweep);
 	loop_fini(&w->loop);
 	close_fd(w->reserve);
 	pthread_mutex_destroy(&w->lock);

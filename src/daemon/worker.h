@@ -41,6 +41,7 @@ struct worker {
 	struct stats stats;
 	size_t pipe_got;
 	struct list listeners, flows;
+	struct timer sweep;
 	_Atomic int order, obeyed;
 	_Atomic unsigned load;
 	pthread_mutex_t lock;

@@ -12,11 +12,11 @@
 
 #include "base/util.h"
 
-static int set_flag(int fd, int level, int option)
+static int set(int fd, int level, int option, int value)
 {
-	int one = 1;
+	int err = setsockopt(fd, level, option, &value, sizeof(value));
 
-	return setsockopt(fd, level, option, &one, sizeof(one)) < 0 ? -errno : 0;
+	return err < 0 ? -errno : 0;
 }
 
 /**
@@ -37,9 +37,9 @@ int sock_listen(const struct addr *at, int backlog)
 
 	if (fd < 0)
 		return -errno;
-	err = set_flag(fd, SOL_SOCKET, SO_REUSEADDR);
+	err = set(fd, SOL_SOCKET, SO_REUSEADDR, 1);
 	if (!err && at->sa.sa_family == AF_INET6)
-		err = set_flag(fd, IPPROTO_IPV6, IPV6_V6ONLY);
+		err = set(fd, IPPROTO_IPV6, IPV6_V6ONLY, 1);
 	if (!err)
 		err = sock_prepare(fd);
 	if (err)
@@ -65,12 +65,13 @@ int sock_accept(int listener, struct addr *from)
 
 /**
  * sock_connect() - begin to connect
+ * @user_timeout_ms: TCP_USER_TIMEOUT, 0 for the kernel's own
  *
  * The outcome is sock_connected()'s to tell, once the socket is writable.
  *
  * Return: descriptor, or a negative errno when it has failed already.
  */
-int sock_connect(const struct addr *to)
+int sock_connect(const struct addr *to, unsigned user_timeout_ms)
 {
 	cleanup(close_fdp) int fd =
 		socket(to->sa.sa_family,
@@ -80,6 +81,8 @@ int sock_connect(const struct addr *to)
 	if (fd < 0)
 		return -errno;
 	err = sock_prepare(fd);
+	if (!err && user_timeout_ms)
+		err = sock_user_timeout(fd, user_timeout_ms);
 	if (err)
 		return err;
 	if (connect(fd, &to->sa, addr_len(to)) < 0 && errno != EINPROGRESS)
@@ -130,9 +133,44 @@ bool sock_is_shortage(int err)
  */
 int sock_prepare(int fd)
 {
-	int err = set_flag(fd, IPPROTO_TCP, TCP_NODELAY);
+	int err = set(fd, IPPROTO_TCP, TCP_NODELAY, 1);
 
-	return err ? err : set_flag(fd, SOL_SOCKET, SO_OOBINLINE);
+	return err ? err : set(fd, SOL_SOCKET, SO_OOBINLINE, 1);
+}
+
+/* Has silent peers asked; a listening socket passes it on (K35). */
+int sock_keepalive(int fd, const struct keepalive *k)
+{
+	int err = set(fd, IPPROTO_TCP, TCP_KEEPIDLE, (int)k->idle_s);
+
+	if (!err)
+		err = set(fd, IPPROTO_TCP, TCP_KEEPINTVL, (int)k->interval_s);
+	if (!err)
+		err = set(fd, IPPROTO_TCP, TCP_KEEPCNT, (int)k->count);
+	return err ? err : set(fd, SOL_SOCKET, SO_KEEPALIVE, 1);
+}
+
+/* Bounds how long sent bytes may stay unacknowledged; the same applies. */
+int sock_user_timeout(int fd, unsigned ms)
+{
+	return set(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, (int)ms);
+}
+
+/**
+ * sock_unanswered_ms() - how long the peer owes an answer to a window probe
+ *
+ * Return: milliseconds since it last acknowledged anything, 0 if no probe is
+ *	under way.
+ */
+unsigned sock_unanswered_ms(int fd)
+{
+	struct tcp_info info;
+	socklen_t len = sizeof(info);
+
+	if (getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &len) < 0 ||
+	    !info.tcpi_probes)
+		return 0;
+	return info.tcpi_last_ack_recv;
 }
 
 int sock_nonblock(int fd)
