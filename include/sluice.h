@@ -44,7 +44,7 @@ enum sluice_mode {
  * struct sluice_options - how a context works
  * @size:	sizeof(struct sluice_options); set by SLUICE_OPTIONS_INIT
  * @mode:	enum sluice_mode
- * @pipe_size:	wished-for bytes a pipe; default 1 MiB
+ * @pipe_size:	wished-for bytes a pipe, 65536 to 1073741824; default 1 MiB
  * @buffer_size: bytes a buffer, 4096 to 16777216; default 65536
  * @pipe_limit:	how many pipes at most; default 32, or a quarter of what the
  *		user's quota allows if that is less
@@ -107,8 +107,8 @@ enum sluice_why {
  * @delivered:	of those, how many the other's kernel took
  * @by_pipe:	of those, how many stayed in the kernel
  *
- * All went well if both ends are SLUICE_FIN; then read equals delivered. In
- * every other case both sockets were closed with a RST.
+ * All went well if why is SLUICE_ENDED and both ends are SLUICE_FIN; then read
+ * equals delivered. In every other case both sockets were closed with a RST.
  */
 struct sluice_result {
 	uint64_t id;
@@ -126,7 +126,8 @@ struct sluice_result {
  * @ret:	where to put it; free it with sluice_free()
  * @options:	or NULL for the defaults
  *
- * Return: 0; -EINVAL, -E2BIG for options it does not know; -ENOMEM, -EMFILE.
+ * Return: 0; -EINVAL, -E2BIG for options it does not know; -ENOMEM, -EMFILE,
+ *	-ENFILE.
  */
 int sluice_new(struct sluice **ret, const struct sluice_options *options);
 
@@ -149,15 +150,17 @@ int sluice_fd(const struct sluice *s);
 
 /**
  * sluice_relay() - relay two sockets to each other
- * @a, @b:	connected stream sockets; made nonblocking
+ * @a, @b:	connected stream sockets, meant to be TCP; made nonblocking,
+ *		with TCP_NODELAY and SO_OOBINLINE set
  * @options:	or NULL for the defaults
  * @id:		set to a number that is never used again, or NULL
  *
  * On success the library owns both sockets and closes them at the end. On
- * failure both are still the caller's, though perhaps nonblocking.
+ * failure both are still the caller's, though perhaps with those set.
  *
  * Return: 0; -EBADF, -ENOTSOCK, -EPROTOTYPE for what is no stream socket;
- *	-ENOMEM, -ENOSPC.
+ *	-EEXIST for one that is relayed already; -E2BIG for options it does
+ *	not know; -ENOMEM, -ENOSPC.
  */
 int sluice_relay(struct sluice *s, int a, int b,
 		 const struct sluice_relay_options *options, uint64_t *id);

@@ -7,7 +7,6 @@
 #include "sluice.h"
 
 #include <assert.h>
-#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -57,7 +56,7 @@ static int options_read(struct sluice_options *o,
 		o->buffer_size = DEFAULT_BUF_SIZE;
 	if (o->mode != SLUICE_SPLICE && o->mode != SLUICE_COPY)
 		return -EINVAL;
-	if (o->pipe_size < PIPE_LEAST || o->pipe_size > INT_MAX / 2 ||
+	if (o->pipe_size < PIPE_LEAST || o->pipe_size > PIPE_MOST ||
 	    o->buffer_size < LEAST_BUF_SIZE || o->buffer_size > MOST_BUF_SIZE)
 		return -EINVAL;
 	if (!o->pipe_limit) {
@@ -153,7 +152,8 @@ static int socket_check(int fd)
 	err = sock_nonblock(fd);
 	if (!err)
 		err = sock_prepare(fd);
-	return err == -EOPNOTSUPP ? 0 : err; /* not TCP: nothing to set */
+	/* Not TCP: nothing to set. */
+	return err == -EOPNOTSUPP || err == -ENOPROTOOPT ? 0 : err;
 }
 
 static int relay_options_read(struct sluice_relay_options *o,

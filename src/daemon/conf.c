@@ -23,7 +23,6 @@
 #define LEAST_DEAD_MS 130000
 
 #define DEFAULT_PIPE_SIZE   ((size_t)1 << 20)
-#define MOST_PIPE_SIZE	    ((size_t)1 << 30)
 #define DEFAULT_BUFFER_SIZE ((size_t)64 << 10)
 #define LEAST_BUFFER_SIZE   ((size_t)4 << 10)
 #define MOST_BUFFER_SIZE    ((size_t)16 << 20)
@@ -176,8 +175,8 @@ static const char *read_option(struct conf *conf, int id, const char *text)
 		conf->own_pipes = n;
 		break;
 	case OPT_PIPE_SIZE:
-		why = read_size(&conf->pipe_size, text, PIPE_LEAST,
-				MOST_PIPE_SIZE, "it must be from 64K to 1G");
+		why = read_size(&conf->pipe_size, text, PIPE_LEAST, PIPE_MOST,
+				"it must be from 64K to 1G");
 		break;
 	case OPT_BUFFER_SIZE:
 		why = read_size(&conf->buffer_size, text, LEAST_BUFFER_SIZE,

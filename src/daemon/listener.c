@@ -49,7 +49,7 @@ static void pause_for(struct listener *l, int err)
 		log_gated(&gate, LOG_WARN,
 			  "%s: clients must wait: %s; %u connections are open",
 			  addr_format(&addr, at), strerror(err),
-			  atomic_load(&l->worker->load));
+			  server_load(l->worker->server));
 }
 
 static void accepted(struct listener *l, int fd, const struct addr *from)

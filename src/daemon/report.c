@@ -207,6 +207,7 @@ static void put_all(FILE *out, const struct server *s, bool json)
  */
 void report_print(const struct server *s, enum stats_format format, int wait_ms)
 {
+	static struct log_gate gate;
 	char *text = NULL;
 	size_t len = 0;
 	FILE *out = open_memstream(&text, &len);
@@ -217,6 +218,7 @@ void report_print(const struct server *s, enum stats_format format, int wait_ms)
 		done = !fclose(out) && emit(STDOUT_FILENO, text, len, wait_ms);
 	}
 	if (!done)
-		log_warn("totals are lost: stdout does not take them");
+		log_gated(&gate, LOG_WARN,
+			  "totals are lost: stdout does not take them");
 	free(text);
 }

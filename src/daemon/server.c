@@ -36,6 +36,17 @@ void server_ring(struct server *s)
 	loop_wake(&s->loop);
 }
 
+/* Connections that are open now. */
+unsigned server_load(const struct server *s)
+{
+	unsigned sum = 0;
+
+	for (unsigned i = 0; i < s->n_workers; i++)
+		sum += atomic_load_explicit(&s->workers[i].load,
+					    memory_order_relaxed);
+	return sum;
+}
+
 /* Who should run the next flow: @self unless another has fewer. */
 struct worker *server_least_loaded(struct server *s, struct worker *self)
 {
@@ -147,7 +158,7 @@ static int open_socket(const struct conf *conf, const struct addr *at)
 
 /* Return: 0, or -1 and said why; an address may have been left out. */
 static int open_one(struct server *s, const struct rule *rule,
-		    const struct addr *at, unsigned *n_open)
+		    const struct addr *at)
 {
 	char text[ADDR_STRLEN];
 	int fd = open_socket(s->conf, at), err;
@@ -161,9 +172,8 @@ static int open_one(struct server *s, const struct rule *rule,
 			  strerror(-fd));
 		return -1;
 	}
-	s->fds[s->n_fds++] = fd;
-	(*n_open)++;
-	err = listener_new(&s->workers[s->n_fds % s->n_workers], rule, fd);
+	s->open[s->n_open++] = (struct listening){ fd, rule };
+	err = listener_new(&s->workers[s->n_open % s->n_workers], rule, fd);
 	if (err) {
 		log_error("%s: %s", addr_format(at, text), strerror(-err));
 		return -1;
@@ -171,33 +181,32 @@ static int open_one(struct server *s, const struct rule *rule,
 	return 0;
 }
 
-/* With port 0, the kernel's choice for the first address is all others'. */
-static void same_port(const struct rule *rule, int fd)
+static int listening_at(const struct listening *l, struct addr *at)
 {
-	struct addr got;
-	socklen_t len = sizeof(got);
+	socklen_t len = sizeof(*at);
 
-	if (rule->listen.port || getsockname(fd, &got.sa, &len))
-		return;
-	for (unsigned i = 0; i < rule->n_listens; i++)
-		addr_set_port(&rule->listens[i], addr_port(&got));
+	return getsockname(l->fd, &at->sa, &len);
 }
 
 static int open_rule(struct server *s, const struct rule *rule)
 {
-	unsigned n_open = 0;
+	unsigned first = s->n_open;
 
 	for (unsigned i = 0; i < rule->n_listens; i++) {
-		if (open_one(s, rule, &rule->listens[i], &n_open))
+		struct addr at = rule->listens[i], got;
+
+		/* Port 0: what the kernel chose first is for all. */
+		if (!rule->listen.port && s->n_open > first &&
+		    !listening_at(&s->open[first], &got))
+			addr_set_port(&at, addr_port(&got));
+		if (open_one(s, rule, &at))
 			return -1;
-		if (n_open == 1)
-			same_port(rule, s->fds[s->n_fds - 1]);
 	}
-	if (!n_open) {
-		log_error("%s: no network protocol to listen with", rule->where);
-		return -1;
-	}
-	return 0;
+	if (s->n_open > first)
+		return 0;
+	log_error("%s%sno network protocol to listen with", rule->where,
+		  *rule->where ? ": " : "");
+	return -1;
 }
 
 static int open_listeners(struct server *s)
@@ -207,8 +216,8 @@ static int open_listeners(struct server *s)
 
 	for (unsigned i = 0; i < conf->n_rules; i++)
 		n += conf->rules[i].n_listens;
-	s->fds = calloc(n, sizeof(*s->fds));
-	if (!s->fds) {
+	s->open = calloc(n, sizeof(*s->open));
+	if (!s->open) {
 		log_error("%s", strerror(ENOMEM));
 		return -1;
 	}
@@ -220,8 +229,8 @@ static int open_listeners(struct server *s)
 
 static void close_listeners(struct server *s)
 {
-	while (s->n_fds)
-		close_fd(s->fds[--s->n_fds]);
+	while (s->n_open)
+		close_fd(s->open[--s->n_open].fd);
 }
 
 static rlim_t raise_descriptors(void)
@@ -273,48 +282,65 @@ static int start_workers(struct server *s)
 	return 0;
 }
 
-static void say_rule(const struct rule *rule)
+static void say_listening(const struct listening *l)
 {
 	char from[ADDR_STRLEN], to[ADDR_STRLEN];
+	struct addr at;
 
-	for (unsigned i = 0; i < rule->n_listens; i++)
-		for (unsigned j = 0; j < rule->n_targets; j++)
-			log_notice("%s -> %s%s",
-				   addr_format(&rule->listens[i], from),
-				   addr_format(&rule->targets[j], to),
-				   j ? " (if the one before fails)" : "");
+	if (listening_at(l, &at))
+		return;
+	for (unsigned i = 0; i < l->rule->n_targets; i++)
+		log_notice("%s -> %s%s", addr_format(&at, from),
+			   addr_format(&l->rule->targets[i], to),
+			   i ? " (if the one before fails)" : "");
+}
+
+/* How bytes will go. */
+static void say_mode(const struct server *s, unsigned long pipes, char *out,
+		     size_t room)
+{
+	const struct conf *conf = s->conf;
+	size_t got = s->workers[0].pipe_got;
+
+	if (conf->mode == RELAY_COPY)
+		snprintf(out, room, "copy, buffers of %zu bytes",
+			 conf->buffer_size);
+	else if (!got)
+		snprintf(out, room,
+			 "splice, no pipe to be had yet "
+			 "(wished %zu bytes)",
+			 conf->pipe_size);
+	else if (conf->own_pipes)
+		snprintf(out, room,
+			 "splice, two pipes of %zu bytes "
+			 "(wished %zu) each",
+			 got, conf->pipe_size);
+	else
+		snprintf(out, room,
+			 "splice, %lu pipes of %zu bytes "
+			 "(wished %zu)",
+			 pipes, got, conf->pipe_size);
 }
 
 /* What is said once clients are really accepted. */
 static void say_ready(const struct server *s, rlim_t fds)
 {
-	const struct conf *conf = s->conf;
-	bool splice = conf->mode == RELAY_SPLICE;
-	unsigned long pipes = 0, each, beside, room;
-	char what[96];
+	bool splice = s->conf->mode == RELAY_SPLICE;
+	bool own = splice && s->conf->own_pipes;
+	unsigned long pipes = 0, each = own ? 2 + 2 * 2 : 2, beside, room;
+	char how[96];
 
-	for (unsigned i = 0; i < conf->n_rules; i++)
-		say_rule(&conf->rules[i]);
+	for (unsigned i = 0; i < s->n_open; i++)
+		say_listening(&s->open[i]);
 	for (unsigned i = 0; i < s->n_workers; i++)
 		pipes += s->workers[i].env.pipes.limit;
-	each = splice && conf->own_pipes ? 2 + 2 * 2 : 2;
-	beside = FDS_BESIDE + 4 * s->n_workers + s->n_fds;
-	if (splice && !conf->own_pipes)
+	beside = FDS_BESIDE + 4 * s->n_workers + s->n_open;
+	if (splice && !own)
 		beside += 2 * pipes;
 	room = fds > beside ? (fds - beside) / each : 0;
-	if (!splice)
-		snprintf(what, sizeof(what), "copy, buffers of %zu bytes",
-			 conf->buffer_size);
-	else if (conf->own_pipes)
-		snprintf(what, sizeof(what),
-			 "splice, two pipes of %zu bytes (wished %zu) each",
-			 s->workers[0].pipe_got, conf->pipe_size);
-	else
-		snprintf(what, sizeof(what),
-			 "splice, %lu pipes of %zu bytes (wished %zu)", pipes,
-			 s->workers[0].pipe_got, conf->pipe_size);
-	log_notice("ready: %u workers, %s, descriptors for %lu connections",
-		   s->n_workers, what, room);
+	say_mode(s, pipes, how, sizeof(how));
+	log_notice("ready: %u worker%s, %s, descriptors for %lu connections",
+		   s->n_workers, s->n_workers == 1 ? "" : "s", how, room);
 }
 
 static bool all_obeyed(const struct server *s)
@@ -386,7 +412,7 @@ static void server_fini(struct server *s)
 		worker_fini(&s->workers[i]);
 	close_listeners(s);
 	free(s->workers);
-	free(s->fds);
+	free(s->open);
 	loop_untimer(&s->loop, &s->drain);
 	close_fd(s->signals.fd);
 	loop_fini(&s->loop);

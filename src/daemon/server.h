@@ -7,10 +7,16 @@
 
 #include "daemon/worker.h"
 
+/* A socket that listens, and what for. */
+struct listening {
+	int fd;
+	const struct rule *rule;
+};
+
 /**
  * struct server - what main() runs
- * @fds:	listening descriptors: they outlive the workers, who only watch
- *		them; @n_fds of them
+ * @open:	listening sockets: they outlive the workers, who only watch
+ *		them; @n_open of them
  * @loop:	of the main thread: signals, and the drain's deadline
  * @order:	the last one that the workers were given
  * @end_now:	cut off what is left, rather than wait for it
@@ -19,8 +25,8 @@ struct server {
 	const struct conf *conf;
 	struct worker *workers;
 	unsigned n_workers, n_started;
-	int *fds;
-	unsigned n_fds;
+	struct listening *open;
+	unsigned n_open;
 	struct loop loop;
 	struct watch signals;
 	struct timer drain;
@@ -31,6 +37,7 @@ struct server {
 
 int server_run(const struct conf *conf);
 void server_ring(struct server *s);
+unsigned server_load(const struct server *s);
 struct worker *server_least_loaded(struct server *s, struct worker *self);
 
 #endif /* DAEMON_SERVER_H */

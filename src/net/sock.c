@@ -189,13 +189,17 @@ int sock_nonblock(int fd)
  *
  * A FIN on its way counts as one.
  *
- * Return: how many, or a negative errno (other than TCP: no such thing).
+ * Return: how many, 0 where there is no such thing, or a negative errno.
  */
 int sock_unsent(int fd)
 {
 	int n;
 
-	return ioctl(fd, SIOCOUTQ, &n) < 0 ? -errno : n;
+	if (ioctl(fd, SIOCOUTQ, &n) == 0)
+		return n;
+	return errno == ENOTTY || errno == EINVAL || errno == EOPNOTSUPP
+		       ? 0
+		       : -errno;
 }
 
 /* Whether the next byte to read follows urgent data. */
@@ -206,12 +210,14 @@ bool sock_at_mark(int fd)
 	return !ioctl(fd, SIOCATMARK, &at) && at;
 }
 
-/* Whether urgent data has arrived and was not read yet. */
+/* Whether urgent data has arrived and was not read yet; if in doubt, yes. */
 bool sock_has_urgent(int fd)
 {
 	struct pollfd p = { .fd = fd, .events = POLLPRI };
 
-	return poll(&p, 1, 0) == 1 && p.revents & POLLPRI;
+	int n = poll(&p, 1, 0);
+
+	return n < 0 || (n == 1 && p.revents & POLLPRI);
 }
 
 /**
@@ -222,9 +228,12 @@ void sock_close(int fd, bool reset)
 {
 	struct linger now = { .l_onoff = 1, .l_linger = 0 };
 
+	struct sockaddr none = { .sa_family = AF_UNSPEC };
+
 	if (fd < 0)
 		return;
-	if (reset)
-		(void)setsockopt(fd, SOL_SOCKET, SO_LINGER, &now, sizeof(now));
+	/* The second way is not for all kinds of socket. */
+	if (reset && setsockopt(fd, SOL_SOCKET, SO_LINGER, &now, sizeof(now)) < 0)
+		(void)connect(fd, &none, sizeof(none));
 	close(fd);
 }

@@ -10,6 +10,7 @@
 
 /* A pipe with less room than 16 pages costs more calls than it saves copies. */
 #define PIPE_LEAST 65536
+#define PIPE_MOST  (1 << 30)
 
 /**
  * struct pipe - a kernel pipe
@@ -17,6 +18,7 @@
  * @node:	in pipes.free, in pipes.stalled, or in neither
  * @holder:	the pointer through which its borrower holds it, so that a
  *		pipe can be taken from a lane whose sink has stalled
+ * @broken:	some of its bytes were lost on the way out of it
  * @since:	the turn in which its sink last refused bytes
  */
 struct pipe {
@@ -25,6 +27,7 @@ struct pipe {
 	int in, out;
 	struct list node;
 	struct conduit **holder;
+	bool broken;
 	uint64_t since;
 };
 

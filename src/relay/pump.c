@@ -45,9 +45,7 @@ static void side_look(struct relay *r, unsigned i)
 		s->watch.ready &= ~(uint32_t)EPOLLPRI;
 		side_urgent(r, s);
 	}
-	/* Both directions shut, and not by us: the error was told before. */
-	if (ready & EPOLLERR ||
-	    (ready & EPOLLHUP && r->lane[!i].state != LANE_SHUT))
+	if (ready & EPOLLERR || s->error) /* or the owner has read it */
 		side_gone(r, i, 0);
 }
 
@@ -61,6 +59,8 @@ static void pump_timer(struct timer *t)
 /* Runs the relay again at @due_ns. */
 static void pump_at(struct relay *r, uint64_t due_ns)
 {
+	if (timer_is_set(&r->timer) && r->timer.due_ns <= due_ns)
+		return;
 	/* Without memory for a deadline: ask all the time, it will pass. */
 	if (loop_timer(r->env->loop, &r->timer, due_ns, pump_timer))
 		loop_again(r->env->loop, &r->job);
@@ -77,7 +77,7 @@ static bool gone_is_told(struct relay *r, unsigned gone)
 	bool passed = (l->state == LANE_SHUT || l->state == LANE_ENDED) &&
 		      !lane_held(l);
 
-	if (passed && sock_unsent(r->side[!gone].watch.fd) <= 0)
+	if (passed && !sock_unsent(r->side[!gone].watch.fd))
 		return true;
 	if (now >= r->give_up_ns) {
 		r->stop = RELAY_LINGERED;

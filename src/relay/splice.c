@@ -31,6 +31,8 @@ static ssize_t splice_drain(struct conduit *c, int fd)
 	ssize_t n;
 
 	assert(c->held); /* a length of 0 looks like an end (K6) */
+	if (to_pipe(c)->broken)
+		return -EIO;
 	n = splice(to_pipe(c)->out, NULL, fd, NULL, c->held, SPLICE_F_NONBLOCK);
 	tally_call(&c->tally->splice_out, n > 0 ? (uint64_t)n : 0);
 	if (n < 0)
@@ -54,17 +56,18 @@ const struct conduit_ops pipe_ops = {
 /* Reads all that is held: it is in the pipe, so nothing is waited for. */
 static bool read_out(struct pipe *p, struct buf *b)
 {
-	while (p->conduit.held) {
-		ssize_t n =
-			read(p->out, b->data + b->conduit.held, p->conduit.held);
+	struct conduit *c = &p->conduit;
 
-		tally_call(&p->conduit.tally->spill, n > 0 ? (uint64_t)n : 0);
+	while (c->held) {
+		ssize_t n = read(p->out, b->data + b->conduit.held, c->held);
+
+		tally_call(&c->tally->spill, n > 0 ? (uint64_t)n : 0);
 		if (n < 0 && errno == EINTR)
 			continue;
 		if (n <= 0)
 			return false;
 		b->conduit.held += (size_t)n;
-		p->conduit.held -= (size_t)n;
+		c->held -= (size_t)n;
 	}
 	return true;
 }
@@ -79,15 +82,20 @@ static bool read_out(struct pipe *p, struct buf *b)
  */
 int pipe_spill(struct pipe *p, struct bufs *bufs)
 {
-	struct buf *b = buf_take_sized(bufs, p->conduit.held);
+	struct buf *b;
 
+	if (p->broken)
+		return -EIO;
+	b = buf_take_sized(bufs, p->conduit.held);
 	if (!b)
 		return -ENOMEM;
 	if (!read_out(p, b)) {
-		bool untouched = !b->conduit.held;
-
+		/* Nobody has seen this happen; but then, no silent hole. */
+		p->broken = b->conduit.held;
+		counter_add(&p->conduit.tally->dropped[DROP_pipe_broken],
+			    b->conduit.held);
 		buf_give(b);
-		return untouched ? -ENOMEM : -EIO;
+		return p->broken ? -EIO : -ENOMEM;
 	}
 	*p->holder = &b->conduit;
 	pipe_give(p);

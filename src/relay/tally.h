@@ -34,10 +34,11 @@
 	X(urgent, "urgent data under way")
 
 /* Why bytes that had been read were not delivered: name, in words. */
-#define TALLY_DROPS(X)                                   \
-	X(sink_gone, "the peer to send to was gone")     \
-	X(source_reset, "the peer that sent had reset, " \
-			"and the other took too long")   \
+#define TALLY_DROPS(X)                                      \
+	X(sink_gone, "the peer to send to was gone")        \
+	X(source_reset, "the peer that sent had reset, "    \
+			"and the other took too long")      \
+	X(pipe_broken, "read(2) of a pipe failed half way") \
 	X(stopped, "cut off by the operator or by a time limit")
 
 struct tally_call {

@@ -1,0 +1,77 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""docs.py CHECK ARG... - what the manual pages say against what is there.
+
+    options PAGE SLUICE     options of --help = options of sluice(8)
+    totals PAGE SLUICE      names of the JSON totals = items of its TOTALS
+    library PAGE HEADER MAP functions, members and constants are in sluice(3)
+    example PAGE HEADER CC...   the program in sluice(3) compiles
+"""
+import json
+import pathlib
+import re
+import signal
+import subprocess
+import sys
+
+check, page, thing, *rest = sys.argv[1:]
+text = pathlib.Path(page).read_text()
+
+
+def section(name):
+    return re.search(rf"^\.Sh {name}\n(.*?)(?=^\.Sh |\Z)", text, re.M | re.S)[1]
+
+
+def items(part):
+    return "\n".join(re.findall(r"^\.It (.*)", part, re.M))
+
+
+def options():
+    usage = subprocess.run([thing, "--help"], check=True, capture_output=True, text=True).stdout
+    said = set(re.findall(r"(?<![\w-])-(-[a-z][a-z-]+|\w)\b", usage))
+    return said, set(re.findall(r"Fl (-[a-z][a-z-]+|\w)\b", items(section("OPTIONS"))))
+
+
+def names(value):
+    for key, inner in value.items():
+        yield key
+        if isinstance(inner, dict):
+            yield from names(inner)
+
+
+def totals():
+    with subprocess.Popen([thing, "--stats=json", "127.0.0.1:0", "127.0.0.1:9"],
+                          stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as sluice:
+        while (line := sluice.stderr.readline()) and "ready:" not in line:
+            pass
+        sluice.send_signal(signal.SIGTERM)
+        report = json.loads(sluice.communicate(timeout=10)[0])
+    return set(names(report)), set(re.findall(r"Cm (\w+)", items(section("TOTALS"))))
+
+
+def library():
+    header = pathlib.Path(thing).read_text()
+    code = re.sub(r"/\*.*?\*/", "", header, flags=re.S)
+    there = set(re.findall(r"^\t(\w+);", pathlib.Path(rest[0]).read_text(), re.M))
+    there |= set(re.findall(r"\b(SLUICE_\w+)", code)) - {"SLUICE_H"}
+    for body in re.findall(r"^struct \w+ \{(.*?)^\}", code, re.M | re.S):
+        there |= set(re.findall(r"(\w+)(?:\[\d+\])?;", body))
+    return there, set(re.findall(r"^\.(?:Fn|Fo|Dv|It Va) (\w+)", text, re.M)) - {
+        "NULL", "SIGPIPE", "TCP_NODELAY", "SO_KEEPALIVE", "SO_OOBINLINE"}
+
+
+def example():
+    program = re.search(r"^\.Bd -literal\n(#include.*?)^\.Ed", text, re.M | re.S)[1]
+    done = subprocess.run([*rest, "-Wall", "-Wextra", "-Werror", "-fsyntax-only", "-xc", "-",
+                           "-I", pathlib.Path(thing).parent],
+                          input=program.replace("\\e", "\\"), text=True)
+    return ({"a program that compiles"}, set()) if done.returncode else (set(), set())
+
+
+there, told = {"options": options, "totals": totals,
+               "library": library, "example": example}[check]()
+for name in sorted(there - told):
+    print(f"{page}: does not tell of {name}")
+for name in sorted(told - there):
+    print(f"{page}: tells of {name}, which is not there")
+sys.exit(there != told)
