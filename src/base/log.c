@@ -44,6 +44,9 @@ static void defuse(char *line, size_t len)
 }
 
 static void put(const char *before, unsigned held_back, const char *fmt,
+		va_list args) __attribute__((format(printf, 3, 0)));
+
+static void put(const char *before, unsigned held_back, const char *fmt,
 		va_list args)
 {
 	char line[LINE_MOST];
