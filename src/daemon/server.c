@@ -17,6 +17,7 @@
 #include <sys/signalfd.h>
 
 #include "base/util.h"
+#include "daemon/circle.h"
 #include "daemon/listener.h"
 #include "daemon/report.h"
 #include "net/sock.h"
@@ -398,7 +399,8 @@ static int server_start(struct server *s)
 		log_error("signals: %s", strerror(-err));
 		return -1;
 	}
-	if (make_workers(s) || open_listeners(s) || start_workers(s))
+	if (make_workers(s) || open_listeners(s) || circle_is_found(s) ||
+	    start_workers(s))
 		return -1;
 	say_ready(s, fds);
 	return 0;

@@ -29,6 +29,14 @@ void addr_set_port(struct addr *a, uint16_t port)
 	a->in.sin_port = htons(port);
 }
 
+/* 0.0.0.0 or ::, whatever the port. */
+bool addr_is_any(const struct addr *a)
+{
+	return a->sa.sa_family == AF_INET
+		       ? a->in.sin_addr.s_addr == htonl(INADDR_ANY)
+		       : IN6_IS_ADDR_UNSPECIFIED(&a->in6.sin6_addr);
+}
+
 bool addr_equal(const struct addr *a, const struct addr *b)
 {
 	if (a->sa.sa_family != b->sa.sa_family || a->in.sin_port != b->in.sin_port)

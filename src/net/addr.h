@@ -25,6 +25,7 @@ struct addr {
 socklen_t addr_len(const struct addr *a);
 uint16_t addr_port(const struct addr *a);
 void addr_set_port(struct addr *a, uint16_t port);
+bool addr_is_any(const struct addr *a);
 bool addr_equal(const struct addr *a, const struct addr *b);
 const char *addr_format(const struct addr *a, char out[static ADDR_STRLEN]);
 

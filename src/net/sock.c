@@ -108,6 +108,28 @@ int sock_connected(int fd)
 	return -err;
 }
 
+/**
+ * sock_is_local() - whether an address is one of this machine
+ *
+ * Asks which address a packet there would come from; none is sent.
+ */
+bool sock_is_local(const struct addr *to)
+{
+	cleanup(close_fdp) int fd =
+		socket(to->sa.sa_family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	struct addr from;
+	socklen_t len = sizeof(from);
+
+	if (addr_is_any(to) || (to->sa.sa_family == AF_INET &&
+				ntohl(to->in.sin_addr.s_addr) >> 24 == 127))
+		return true;
+	if (fd < 0 || connect(fd, &to->sa, addr_len(to)) < 0 ||
+	    getsockname(fd, &from.sa, &len) < 0)
+		return false;
+	addr_set_port(&from, addr_port(to));
+	return addr_equal(&from, to);
+}
+
 /* Whether a connect to @to, on this machine, has met itself (K25). */
 bool sock_is_self(int fd, const struct addr *to)
 {
