@@ -8,35 +8,42 @@
  */
 #include "daemon/circle.h"
 
+#include <stdlib.h>
+#include <string.h>
+
 #include "base/util.h"
 #include "net/sock.h"
+
+static void free_bools(bool **seen)
+{
+	free(*seen);
+}
 
 /* Whether what connects to @to is accepted by @l. */
 static bool reaches(const struct addr *to, const struct listening *l)
 {
-	struct addr at;
-	socklen_t len = sizeof(at);
-
-	if (getsockname(l->fd, &at.sa, &len) || addr_port(&at) != addr_port(to))
-		return false;
-	if (addr_equal(&at, to))
+	if (addr_equal(&l->at, to))
 		return true;
-	return at.sa.sa_family == to->sa.sa_family &&
-	       (addr_is_any(&at) || addr_is_any(to)) && sock_is_local(to);
+	return l->at.sa.sa_family == to->sa.sa_family &&
+	       addr_port(&l->at) == addr_port(to) &&
+	       (addr_is_any(&l->at) || addr_is_any(to)) && sock_is_local(to);
 }
 
-/* Whether a client of @rule can get back to @goal, in at most @hops more. */
+/* Whether a client of @rule can get to @goal; @seen is by rule. */
 static bool leads_to(const struct server *s, const struct rule *rule,
-		     const struct rule *goal, unsigned hops)
+		     const struct rule *goal, bool *seen)
 {
+	seen[rule - s->conf->rules] = true;
 	for (unsigned i = 0; i < rule->n_targets; i++)
 		for (unsigned j = 0; j < s->n_open; j++) {
 			const struct rule *next = s->open[j].rule;
 
 			if (!reaches(&rule->targets[i], &s->open[j]))
 				continue;
-			if (next == goal ||
-			    (hops && leads_to(s, next, goal, hops - 1)))
+			if (next == goal)
+				return true;
+			if (!seen[next - s->conf->rules] &&
+			    leads_to(s, next, goal, seen))
 				return true;
 		}
 	return false;
@@ -50,12 +57,14 @@ static bool leads_to(const struct server *s, const struct rule *rule,
 bool circle_is_found(const struct server *s)
 {
 	const struct conf *conf = s->conf;
+	cleanup(free_bools) bool *seen = calloc(conf->n_rules, sizeof(*seen));
 
-	for (unsigned i = 0; i < conf->n_rules; i++) {
+	for (unsigned i = 0; seen && i < conf->n_rules; i++) {
 		const struct rule *rule = &conf->rules[i];
 		char to[ADDR_STRLEN];
 
-		if (!leads_to(s, rule, rule, conf->n_rules))
+		memset(seen, 0, conf->n_rules * sizeof(*seen));
+		if (!leads_to(s, rule, rule, seen))
 			continue;
 		log_error("%s%starget %s leads back to this rule: its clients "
 			  "would go round for ever",

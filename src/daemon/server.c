@@ -162,6 +162,8 @@ static int open_one(struct server *s, const struct rule *rule,
 		    const struct addr *at)
 {
 	char text[ADDR_STRLEN];
+	struct listening *l;
+	socklen_t len = sizeof(l->at);
 	int fd = open_socket(s->conf, at), err;
 
 	/* "*" is every family that this machine has. */
@@ -173,7 +175,9 @@ static int open_one(struct server *s, const struct rule *rule,
 			  strerror(-fd));
 		return -1;
 	}
-	s->open[s->n_open++] = (struct listening){ fd, rule };
+	l = &s->open[s->n_open++];
+	*l = (struct listening){ .fd = fd, .at = *at, .rule = rule };
+	(void)getsockname(fd, &l->at.sa, &len); /* for port 0 */
 	err = listener_new(&s->workers[s->n_open % s->n_workers], rule, fd);
 	if (err) {
 		log_error("%s: %s", addr_format(at, text), strerror(-err));
@@ -182,24 +186,16 @@ static int open_one(struct server *s, const struct rule *rule,
 	return 0;
 }
 
-static int listening_at(const struct listening *l, struct addr *at)
-{
-	socklen_t len = sizeof(*at);
-
-	return getsockname(l->fd, &at->sa, &len);
-}
-
 static int open_rule(struct server *s, const struct rule *rule)
 {
 	unsigned first = s->n_open;
 
 	for (unsigned i = 0; i < rule->n_listens; i++) {
-		struct addr at = rule->listens[i], got;
+		struct addr at = rule->listens[i];
 
 		/* Port 0: what the kernel chose first is for all. */
-		if (!rule->listen.port && s->n_open > first &&
-		    !listening_at(&s->open[first], &got))
-			addr_set_port(&at, addr_port(&got));
+		if (!rule->listen.port && s->n_open > first)
+			addr_set_port(&at, addr_port(&s->open[first].at));
 		if (open_one(s, rule, &at))
 			return -1;
 	}
@@ -286,12 +282,9 @@ static int start_workers(struct server *s)
 static void say_listening(const struct listening *l)
 {
 	char from[ADDR_STRLEN], to[ADDR_STRLEN];
-	struct addr at;
 
-	if (listening_at(l, &at))
-		return;
 	for (unsigned i = 0; i < l->rule->n_targets; i++)
-		log_notice("%s -> %s%s", addr_format(&at, from),
+		log_notice("%s -> %s%s", addr_format(&l->at, from),
 			   addr_format(&l->rule->targets[i], to),
 			   i ? " (if the one before fails)" : "");
 }

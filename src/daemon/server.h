@@ -7,9 +7,10 @@
 
 #include "daemon/worker.h"
 
-/* A socket that listens, and what for. */
+/* A socket that listens, where, and what for. */
 struct listening {
 	int fd;
+	struct addr at;
 	const struct rule *rule;
 };
 
