@@ -143,14 +143,16 @@ static const char *read_keepalive(struct keepalive *ret, const char *text)
 				    "2m:15s:4, at most 9h:9h:127; or off";
 	char idle[32], interval[32], count[32];
 	unsigned idle_ms, interval_ms, n;
+	int end = 0;
 
 	if (!strcmp(text, "off")) {
 		*ret = (struct keepalive){ 0 };
 		return NULL;
 	}
-	if (sscanf(text, "%31[^:]:%31[^:]:%31[^:]", idle, interval, count) != 3 ||
-	    parse_ms(&idle_ms, idle) || parse_ms(&interval_ms, interval) ||
-	    parse_count(&n, count))
+	if (sscanf(text, "%31[^:]:%31[^:]:%31[^:]%n", idle, interval, count,
+		   &end) != 3 ||
+	    text[end] || parse_ms(&idle_ms, idle) ||
+	    parse_ms(&interval_ms, interval) || parse_count(&n, count))
 		return wrong;
 	if (idle_ms < 1000 || interval_ms < 1000 || !n || n > 127 ||
 	    idle_ms > MOST_KEEPALIVE_MS || interval_ms > MOST_KEEPALIVE_MS)

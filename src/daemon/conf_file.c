@@ -15,6 +15,9 @@
 
 #define FIELDS 4
 
+/* The longest rule has two names of 253 characters. */
+#define LINE_ROOM 1024
+
 /* Return: a new, empty rule at the end, or NULL for want of memory. */
 struct rule *conf_add_rule(struct conf *conf)
 {
@@ -32,11 +35,6 @@ static void close_file(FILE **f)
 {
 	if (*f)
 		fclose(*f);
-}
-
-static void free_text(char **text)
-{
-	free(*text);
 }
 
 /* Cuts a line into fields. Return: how many there were, also if too many. */
@@ -107,6 +105,36 @@ static int read_rule(struct conf *conf, const char *where, char *line)
 	return 0;
 }
 
+/*
+ * Reads one line, without its end.
+ *
+ * Return: 1; 0 at the end of the file; or -1 and the reason has been logged.
+ */
+static int read_line(FILE *f, const char *where, char line[static LINE_ROOM])
+{
+	size_t n = 0;
+	int c;
+
+	while ((c = getc(f)) != EOF && c != '\n') {
+		if (!c) {
+			log_error("%s: a zero byte; it must be text", where);
+			return -1;
+		}
+		if (n == LINE_ROOM - 1) {
+			log_error("%s: longer than %d characters", where,
+				  LINE_ROOM - 1);
+			return -1;
+		}
+		line[n++] = (char)c;
+	}
+	line[n] = '\0';
+	if (ferror(f)) {
+		log_error("%s: %s", where, strerror(errno));
+		return -1;
+	}
+	return n || c != EOF;
+}
+
 /**
  * conf_read_file() - add the rules of a file
  *
@@ -115,26 +143,24 @@ static int read_rule(struct conf *conf, const char *where, char *line)
 int conf_read_file(struct conf *conf, const char *path)
 {
 	cleanup(close_file) FILE *f = fopen(path, "re");
-	cleanup(free_text) char *line = NULL;
-	char where[256];
+	char line[LINE_ROOM], where[256];
 	unsigned number = 0, before = conf->n_rules;
-	size_t room = 0;
+	int more = 1;
 
 	if (!f) {
-		log_error("%s: %s", path, strerror(errno));
+		log_error("%.200s: %s", path, strerror(errno));
 		return -1;
 	}
-	while (getline(&line, &room, f) >= 0) {
+	while (more > 0) {
 		snprintf(where, sizeof(where), "%.200s:%u", path, ++number);
-		if (read_rule(conf, where, line))
+		more = read_line(f, where, line);
+		if (more > 0 && read_rule(conf, where, line))
 			return -1;
 	}
-	if (ferror(f)) {
-		log_error("%s: %s", path, strerror(errno));
+	if (more < 0)
 		return -1;
-	}
 	if (conf->n_rules == before) {
-		log_error("%s: no rules; a rule is a line of four fields: "
+		log_error("%.200s: no rules; a rule is a line of four fields: "
 			  "bindaddr bindport connectaddr connectport",
 			  path);
 		return -1;

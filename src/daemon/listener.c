@@ -76,7 +76,8 @@ static int take_one(struct listener *l)
 	struct addr from;
 	int fd;
 
-	if (!worker_has_reserve(w))
+	if (!worker_has_reserve(w) &&
+	    !(pipes_close_free(&w->env.pipes) && worker_has_reserve(w)))
 		return -EMFILE;
 	fd = sock_accept(l->watch.fd, &from);
 	if (fd == -EMFILE && pipes_close_free(&w->env.pipes))

@@ -156,6 +156,12 @@ static ssize_t peek(int fd)
 	return n < 0 ? -errno : 0;
 }
 
+/* Whether a read that came to @n would be taken for the side's last. */
+static bool is_end_at(const struct side *from, ssize_t n)
+{
+	return n == 0 || error_is_end((int)-n) || (n == -EAGAIN && from->gone);
+}
+
 /* One read. */
 static enum step lane_fill(struct relay *r, unsigned i)
 {
@@ -179,16 +185,17 @@ static enum step lane_fill(struct relay *r, unsigned i)
 		l->read += (uint64_t)n;
 		/* Not if an end or a mark is near: no edge follows (K32). */
 		if (c->ops->short_is_empty && (size_t)n < c->size && !urgent &&
+		    !from->gone &&
 		    !(from->watch.ready & (LOOP_ENDING | EPOLLPRI)))
 			from->watch.ready &= ~(uint32_t)LOOP_READABLE;
 		return STEP_GO;
 	}
-	if (c && c->ops->is_pipe && (n == 0 || error_is_end((int)-n)) &&
+	if (c && c->ops->is_pipe && is_end_at(from, n) &&
 	    sock_at_mark(from->watch.fd)) {
 		/* splice(2) stands at a mark that epoll has yet to tell of:
 		 * this is no end, there are bytes behind it (K7). */
 		side_urgent(r, from);
-		if (n)
+		if (n && n != -EAGAIN)
 			side_gone(r, i, (int)-n);
 		lane_give(l);
 		return STEP_GO;
