@@ -162,6 +162,42 @@ static bool is_end_at(const struct side *from, ssize_t n)
 	return n == 0 || error_is_end((int)-n) || (n == -EAGAIN && from->gone);
 }
 
+/*
+ * A fill of a pipe came to @n, which may not be what it seems.
+ *
+ * Return: whether to ask again, with a buffer.
+ */
+static bool pipe_misleads(struct relay *r, unsigned i, ssize_t n)
+{
+	struct side *from = &r->side[i];
+
+	if (is_end_at(from, n) && sock_at_mark(from->watch.fd)) {
+		/* splice(2) stands at a mark that epoll has yet to tell of:
+		 * this is no end, there are bytes behind it (K7). */
+		side_urgent(r, from);
+		if (n && n != -EAGAIN)
+			side_gone(r, i, (int)-n);
+		return true;
+	}
+	if (n == 0 || n == -EAGAIN || n == -EINTR || error_is_end((int)-n) ||
+	    error_is_shortage((int)-n))
+		return false;
+	lane_refused(r, &r->lane[i], FALLBACK_splice_in);
+	return true;
+}
+
+static ssize_t lane_read(struct relay *r, unsigned i)
+{
+	struct lane *l = &r->lane[i];
+	int fd = r->side[i].watch.fd;
+
+	if (!lane_borrow(r, i))
+		return peek(fd);
+	if (r->side[i].urgent)
+		return urgent_fill(r, i);
+	return l->conduit->ops->fill(l->conduit, fd);
+}
+
 /* One read. */
 static enum step lane_fill(struct relay *r, unsigned i)
 {
@@ -173,13 +209,7 @@ static enum step lane_fill(struct relay *r, unsigned i)
 
 	if (!(from->watch.ready & LOOP_READABLE))
 		return STEP_WAIT;
-	if (!lane_borrow(r, i))
-		n = peek(from->watch.fd);
-	else if (urgent)
-		n = urgent_fill(r, i);
-	else
-		n = l->conduit->ops->fill(l->conduit, from->watch.fd);
-
+	n = lane_read(r, i);
 	c = l->conduit;
 	if (n > 0) {
 		l->read += (uint64_t)n;
@@ -190,25 +220,13 @@ static enum step lane_fill(struct relay *r, unsigned i)
 			from->watch.ready &= ~(uint32_t)LOOP_READABLE;
 		return STEP_GO;
 	}
-	if (c && c->ops->is_pipe && is_end_at(from, n) &&
-	    sock_at_mark(from->watch.fd)) {
-		/* splice(2) stands at a mark that epoll has yet to tell of:
-		 * this is no end, there are bytes behind it (K7). */
-		side_urgent(r, from);
-		if (n && n != -EAGAIN)
-			side_gone(r, i, (int)-n);
+	if (c && c->ops->is_pipe && pipe_misleads(r, i, n)) {
 		lane_give(l);
 		return STEP_GO;
 	}
 	if (n == 0) {
 		lane_eof(r, i);
 		return STEP_WAIT;
-	}
-	if (c && c->ops->is_pipe && n != -EAGAIN && n != -EINTR &&
-	    !error_is_end((int)-n) && !error_is_shortage((int)-n)) {
-		lane_refused(r, l, FALLBACK_splice_in);
-		lane_give(l);
-		return STEP_GO;
 	}
 	return lane_read_failed(r, i, (int)-n);
 }
