@@ -55,6 +55,7 @@ void side_gone(struct relay *r, unsigned i, int err)
 	if (s->gone)
 		return;
 	s->gone = true;
+	s->failed |= err && !error_is_end(err);
 	if (r->first_gone < 0)
 		r->first_gone = (int8_t)i;
 	s->watch.ready |= LOOP_READABLE; /* for what came before its end */
@@ -97,7 +98,7 @@ static enum step lane_read_failed(struct relay *r, unsigned i, int err)
 	if (err == EAGAIN) {
 		from->watch.ready &= ~(uint32_t)LOOP_READABLE;
 		counter_add(&r->env->tally.source_empty, 1);
-		if (from->gone) /* not as TCP sees it: no end will be read */
+		if (from->failed)
 			r->lane[i].state = LANE_ENDED;
 		return STEP_WAIT;
 	}
@@ -159,7 +160,7 @@ static ssize_t peek(int fd)
 /* Whether a read that came to @n would be taken for the side's last. */
 static bool is_end_at(const struct side *from, ssize_t n)
 {
-	return n == 0 || error_is_end((int)-n) || (n == -EAGAIN && from->gone);
+	return n == 0 || error_is_end((int)-n) || (n == -EAGAIN && from->failed);
 }
 
 /*
@@ -215,7 +216,7 @@ static enum step lane_fill(struct relay *r, unsigned i)
 		l->read += (uint64_t)n;
 		/* Not if an end or a mark is near: no edge follows (K32). */
 		if (c->ops->short_is_empty && (size_t)n < c->size && !urgent &&
-		    !from->gone &&
+		    !from->failed &&
 		    !(from->watch.ready & (LOOP_ENDING | EPOLLPRI)))
 			from->watch.ready &= ~(uint32_t)LOOP_READABLE;
 		return STEP_GO;

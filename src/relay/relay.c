@@ -90,6 +90,7 @@ void relay_start(struct relay *r, void (*done)(struct relay *))
  */
 void relay_fail(struct relay *r, unsigned i, int err)
 {
+	r->side[i].failed = true;
 	side_gone(r, i, err);
 	loop_soon(r->env->loop, &r->job);
 }

@@ -52,12 +52,14 @@ struct relay_env {
  * @urgent:	it has said something urgent that is still to be read
  * @fin:	it has said FIN, and all before it was read
  * @gone:	its connection is dead; @error tells how, once it is known
+ * @failed:	it is gone for us, not for TCP: no end will be read behind what
+ *		has arrived
  * @error:	positive errno, 0 if it is not known: then it was a RST
  */
 struct side {
 	struct watch watch;
 	uint8_t index;
-	bool urgent, fin, gone;
+	bool urgent, fin, gone, failed;
 	int error;
 };
 
