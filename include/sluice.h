@@ -36,8 +36,9 @@ extern "C" {
 struct sluice;
 
 enum sluice_mode {
-	SLUICE_SPLICE, /* through a pipe, where the kernel lets us */
-	SLUICE_COPY    /* through a buffer */
+	SLUICE_SPLICE, /* through pipes, where the kernel lets us */
+	SLUICE_COPY,   /* through buffers */
+	SLUICE_AUTO    /* each direction as its recent past says is cheaper */
 };
 
 /**

@@ -54,7 +54,7 @@ static int options_read(struct sluice_options *o,
 		o->pipe_size = DEFAULT_PIPE_SIZE;
 	if (!o->buffer_size)
 		o->buffer_size = DEFAULT_BUF_SIZE;
-	if (o->mode != SLUICE_SPLICE && o->mode != SLUICE_COPY)
+	if (o->mode < SLUICE_SPLICE || o->mode > SLUICE_AUTO)
 		return -EINVAL;
 	if (o->pipe_size < PIPE_LEAST || o->pipe_size > PIPE_MOST ||
 	    o->buffer_size < LEAST_BUF_SIZE || o->buffer_size > MOST_BUF_SIZE)
@@ -66,6 +66,13 @@ static int options_read(struct sluice_options *o,
 			quota < DEFAULT_PIPE_LIMIT ? quota : DEFAULT_PIPE_LIMIT;
 	}
 	return 0;
+}
+
+static enum relay_mode relay_mode(int mode)
+{
+	return mode == SLUICE_COPY   ? RELAY_COPY
+	       : mode == SLUICE_AUTO ? RELAY_AUTO
+				     : RELAY_SPLICE;
 }
 
 static int context_init(struct sluice *s, const struct sluice_options *o)
@@ -80,7 +87,7 @@ static int context_init(struct sluice *s, const struct sluice_options *o)
 		loop_fini(&s->loop);
 		return err;
 	}
-	s->env.mode = o->mode == SLUICE_COPY ? RELAY_COPY : RELAY_SPLICE;
+	s->env.mode = relay_mode(o->mode);
 	list_init(&s->running);
 	list_init(&s->over);
 	return 0;

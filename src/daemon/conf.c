@@ -74,7 +74,7 @@ static const struct option options[] = {
 	{ NULL, 0, NULL, 0 },
 };
 
-static const char *const modes[] = { "splice", "copy", NULL };
+static const char *const modes[] = { "splice", "copy", "auto", NULL };
 static const char *const pipes[] = { "lend", "own", NULL };
 static const char *const levels[] = { "error", "warn", "info", "debug", NULL };
 static const char *const formats[] = { "text", "json", NULL };
@@ -169,7 +169,8 @@ static const char *read_option(struct conf *conf, int id, const char *text)
 
 	switch (id) {
 	case OPT_MODE:
-		why = pick(&n, text, modes, "the modes are splice and copy");
+		why = pick(&n, text, modes,
+			   "the modes are splice, copy and auto");
 		conf->mode = (enum relay_mode)n;
 		break;
 	case OPT_PIPES:

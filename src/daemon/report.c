@@ -167,6 +167,12 @@ static void put_conduits(struct writer *w, const struct server *s)
 	TALLY_FALLBACKS(X)
 #undef X
 	close_section(w);
+	open_section(w, "choices");
+#define X(name, words) \
+	put(w, #name, TOTAL(s, env.tally.choices[CHOICE_##name]));
+	TALLY_CHOICES(X)
+#undef X
+	close_section(w);
 	open_section(w, "pipes");
 	put(w, "made", TOTAL(s, env.tally.pipes_made));
 	put(w, "now", TOTAL(s, env.tally.pipes_now));

@@ -294,32 +294,29 @@ static void say_mode(const struct server *s, unsigned long pipes, char *out,
 		     size_t room)
 {
 	const struct conf *conf = s->conf;
-	size_t got = s->workers[0].pipe_got;
+	const char *mode = conf_mode_name(conf->mode);
+	size_t got = s->workers[0].pipe_got, wished = conf->pipe_size;
 
 	if (conf->mode == RELAY_COPY)
-		snprintf(out, room, "copy, buffers of %zu bytes",
+		snprintf(out, room, "%s, buffers of %zu bytes", mode,
 			 conf->buffer_size);
 	else if (!got)
-		snprintf(out, room,
-			 "splice, no pipe to be had yet "
-			 "(wished %zu bytes)",
-			 conf->pipe_size);
+		snprintf(out, room, "%s, no pipe to be had yet (wished %zu)",
+			 mode, wished);
 	else if (conf->own_pipes)
 		snprintf(out, room,
-			 "splice, two pipes of %zu bytes "
-			 "(wished %zu) each",
-			 got, conf->pipe_size);
+			 "%s, two pipes of %zu bytes each (wished "
+			 "%zu)",
+			 mode, got, wished);
 	else
-		snprintf(out, room,
-			 "splice, %lu pipes of %zu bytes "
-			 "(wished %zu)",
-			 pipes, got, conf->pipe_size);
+		snprintf(out, room, "%s, %lu pipes of %zu bytes (wished %zu)",
+			 mode, pipes, got, wished);
 }
 
 /* What is said once clients are really accepted. */
 static void say_ready(const struct server *s, rlim_t fds)
 {
-	bool splice = s->conf->mode == RELAY_SPLICE;
+	bool splice = s->conf->mode != RELAY_COPY;
 	bool own = splice && s->conf->own_pipes;
 	unsigned long pipes = 0, each = own ? 2 + 2 * 2 : 2, beside, room;
 	char how[96];

@@ -70,7 +70,7 @@ void side_gone(struct relay *r, unsigned i, int err)
 /* From here to the mark, its lane reads with recv(2): see urgent.c. */
 void side_urgent(struct relay *r, struct side *s)
 {
-	if (!s->urgent && r->env->mode == RELAY_SPLICE)
+	if (!s->urgent && r->env->mode != RELAY_COPY)
 		counter_add(&r->env->tally.fallbacks[FALLBACK_urgent], 1);
 	s->urgent = true;
 }
@@ -130,11 +130,11 @@ static bool lane_borrow(struct relay *r, unsigned i)
 	struct buf *b;
 	int err;
 
-	if (l->conduit && l->conduit->ops->is_pipe && urgent)
+	if (l->conduit && l->conduit->ops->is_pipe && (urgent || !l->use_pipe))
 		lane_give(l); /* one of its own: --pipes=own */
 	if (l->conduit)
 		return true;
-	if (env->mode == RELAY_SPLICE && !l->no_pipe && !urgent) {
+	if (l->use_pipe && !l->no_pipe && !urgent) {
 		err = pipe_take(&env->pipes, &l->conduit);
 		if (!err)
 			return true;
@@ -214,6 +214,8 @@ static enum step lane_fill(struct relay *r, unsigned i)
 	c = l->conduit;
 	if (n > 0) {
 		l->read += (uint64_t)n;
+		if (r->env->mode == RELAY_AUTO && !urgent)
+			choose_learn(r, l, (size_t)n);
 		/* Not if an end or a mark is near: no edge follows (K32). */
 		if (c->ops->short_is_empty && (size_t)n < c->size && !urgent &&
 		    !from->failed &&

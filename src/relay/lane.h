@@ -16,6 +16,9 @@ static inline size_t lane_held(const struct lane *l)
 bool lane_run(struct relay *r, unsigned i);
 void lane_drop(struct relay *r, struct lane *l, enum tally_drop why);
 
+/* choose.c */
+void choose_learn(struct relay *r, struct lane *l, size_t n);
+
 /* quiet.c */
 void quiet_begin(struct relay *r);
 

@@ -77,6 +77,7 @@ void relay_start(struct relay *r, void (*done)(struct relay *))
 	r->job.fn = pump_run;
 	r->side[0].watch.fn = pump_ready;
 	r->side[1].watch.fn = pump_ready;
+	r->lane[0].use_pipe = r->lane[1].use_pipe = r->env->mode == RELAY_SPLICE;
 	quiet_begin(r);
 	loop_soon(r->env->loop, &r->job);
 }

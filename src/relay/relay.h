@@ -18,6 +18,7 @@
 enum relay_mode {
 	RELAY_SPLICE,
 	RELAY_COPY,
+	RELAY_AUTO, /* each lane as choose.c learns */
 };
 
 /**
@@ -91,6 +92,9 @@ enum lane_state {
  * @state:	see above
  * @no_pipe:	this socket pair has refused splice(2): use buffers
  * @urgent:	holds an urgent byte, @urgent_byte, and nothing else
+ * @use_pipe:	for auto: what to borrow next, and @why, an enum tally_choice;
+ *		@run fills in a row spoke against it, for the reason @run_of
+ * @no_pipe_before: for auto: no pipe until so many bytes were read
  * @read:	bytes that its source said, and that we read
  * @delivered:	of those: bytes that the sink's kernel has taken
  * @by_pipe:	of those: out of a pipe
@@ -101,6 +105,9 @@ struct lane {
 	bool no_pipe;
 	bool urgent;
 	unsigned char urgent_byte;
+	bool use_pipe;
+	uint8_t why, run, run_of;
+	uint64_t no_pipe_before;
 	uint64_t read, delivered, by_pipe;
 };
 

@@ -41,6 +41,12 @@
 	X(pipe_broken, "read(2) of a pipe failed half way") \
 	X(stopped, "cut off by the operator or by a time limit")
 
+/* What --mode=auto chose, each time that it changed: name, in words. */
+#define TALLY_CHOICES(X)                                 \
+	X(bulk, "a pipe: fills that filled a buffer")    \
+	X(small, "a buffer: fills too small for a pipe") \
+	X(thin, "a buffer: fragments too small for a pipe's slots")
+
 struct tally_call {
 	counter calls, bytes;
 };
@@ -51,6 +57,13 @@ enum tally_fallback {
 	TALLY_FALLBACKS(X)
 #undef X
 		FALLBACKS
+};
+
+enum tally_choice {
+#define X(name, words) CHOICE_##name,
+	TALLY_CHOICES(X)
+#undef X
+		CHOICES
 };
 
 enum tally_drop {
@@ -66,7 +79,8 @@ enum tally_drop {
  * @sink_full:		EAGAIN from a write: the peer takes no more for now
  * @no_memory:		ENOMEM or ENOBUFS from either, tried again later
  * @fallbacks:		by enum tally_fallback
- * @dropped:		bytes, by enum tally_drop; what DISCARD read is in
+ * @choices:	by enum tally_choice
+ * @dropped:	bytes, by enum tally_drop; what DISCARD read is in
  *			discard alone
  * @pipes_made:		ever; @pipes_now: open now, free or lent
  * @pipes_lent:		times one was lent
@@ -79,6 +93,7 @@ struct tally {
 #undef X
 	counter source_empty, sink_full, no_memory;
 	counter fallbacks[FALLBACKS];
+	counter choices[CHOICES];
 	counter dropped[DROPS];
 	counter pipes_made, pipes_now, pipes_lent, pipes_out, pipes_out_most;
 	counter buffers_now, buffers_most;

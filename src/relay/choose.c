@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * choose.c - which conduit a lane borrows next, in --mode=auto
+ *
+ * DOC: Theory of operation
+ *
+ * A pipe is cheaper for bulk and dearer for messages: it saves the copy and
+ * takes a call more, to learn that the source is empty. It is also no good for
+ * bulk that comes in small fragments, since each takes a slot of the pipe,
+ * however few bytes it has (K1). So a lane goes by what its last fills were:
+ *
+ *	on buffers, until two in a row were full: then pipes;
+ *	on pipes, until four in a row were small: then buffers;
+ *	on pipes, until two in a row ended because the slots had run out with
+ *	  less than 2 KiB in each: then buffers, and pipes are tried again
+ *	  after so many bytes.
+ *
+ * It takes a run of fills to change, in either direction, and what ends a run
+ * of one kind is far from what begins one of the other: 32 KiB are small for a
+ * pipe, 64 KiB fill a buffer.
+ */
+#include <poll.h>
+
+#include "relay/lane.h"
+
+#define FULL_RUN  2
+#define SMALL_RUN 4
+#define THIN_RUN  2
+
+/* Less than this in a pipe would have been better off in a buffer. */
+#define SMALL_FILL 32768
+
+/* Bytes a slot below which a pipe is no gain; and until it is tried again. */
+#define THIN_SLOT   2048
+#define THIN_PERIOD ((uint64_t)64 << 20)
+
+#define PAGE 4096
+
+/* Whether all slots of a pipe are taken: then it is not writable. */
+static bool is_out_of_slots(const struct pipe *p)
+{
+	struct pollfd w = { .fd = p->in, .events = POLLOUT };
+
+	return poll(&w, 1, 0) == 0;
+}
+
+static void go_to(struct relay *r, struct lane *l, bool pipe,
+		  enum tally_choice why)
+{
+	l->use_pipe = pipe;
+	l->why = (uint8_t)why;
+	l->run = 0;
+	counter_add(&r->env->tally.choices[why], 1);
+}
+
+static void learn_from_buffer(struct relay *r, struct lane *l, bool full)
+{
+	if (!full)
+		l->run = 0;
+	else if (++l->run >= FULL_RUN && l->read >= l->no_pipe_before)
+		go_to(r, l, true, CHOICE_bulk);
+}
+
+static void learn_from_pipe(struct relay *r, struct lane *l, size_t n)
+{
+	const struct pipe *p = to_pipe(l->conduit);
+	enum tally_choice why = CHOICE_bulk;
+
+	if (n < SMALL_FILL)
+		why = CHOICE_small;
+	else if (n < p->conduit.size / PAGE * THIN_SLOT && is_out_of_slots(p))
+		why = CHOICE_thin;
+
+	if (why == CHOICE_bulk || why != l->run_of)
+		l->run = 0;
+	l->run_of = (uint8_t)why;
+	if (why == CHOICE_bulk)
+		return;
+	l->run++;
+	if (why == CHOICE_small && l->run >= SMALL_RUN)
+		go_to(r, l, false, CHOICE_small);
+	else if (why == CHOICE_thin && l->run >= THIN_RUN) {
+		l->no_pipe_before = l->read + THIN_PERIOD;
+		go_to(r, l, false, CHOICE_thin);
+	}
+}
+
+/* Tells what the lane's last fill was: @n bytes, all that were read. */
+void choose_learn(struct relay *r, struct lane *l, size_t n)
+{
+	if (l->conduit->ops->is_pipe)
+		learn_from_pipe(r, l, n);
+	else
+		learn_from_buffer(r, l, n == l->conduit->size);
+}
