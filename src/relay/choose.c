@@ -55,7 +55,7 @@ static void go_to(struct relay *r, struct lane *l, bool pipe,
 
 static void learn_from_buffer(struct relay *r, struct lane *l, bool full)
 {
-	if (!full)
+	if (!full || l->use_pipe) /* or it wants pipes and gets none */
 		l->run = 0;
 	else if (++l->run >= FULL_RUN && l->read >= l->no_pipe_before)
 		go_to(r, l, true, CHOICE_bulk);

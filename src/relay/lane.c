@@ -126,15 +126,17 @@ static bool lane_borrow(struct relay *r, unsigned i)
 {
 	struct relay_env *env = r->env;
 	struct lane *l = &r->lane[i];
-	bool urgent = r->side[i].urgent;
+	bool pipe = l->use_pipe && !l->no_pipe && !r->side[i].urgent;
 	struct buf *b;
 	int err;
 
-	if (l->conduit && l->conduit->ops->is_pipe && (urgent || !l->use_pipe))
-		lane_give(l); /* one of its own: --pipes=own */
+	/* It still has the one that it has just emptied, or one of its own:
+	 * every fill is a fresh choice. */
+	if (l->conduit && l->conduit->ops->is_pipe != pipe)
+		lane_give(l);
 	if (l->conduit)
 		return true;
-	if (l->use_pipe && !l->no_pipe && !urgent) {
+	if (pipe) {
 		err = pipe_take(&env->pipes, &l->conduit);
 		if (!err)
 			return true;

@@ -181,14 +181,17 @@ static struct pipe *free_pipe(struct pipes *ps)
 static struct pipe *stalled_pipe(struct pipes *ps)
 {
 	struct pipe *p;
+	int err;
 
 	if (list_empty(&ps->stalled))
 		return NULL;
 	p = container_of(ps->stalled.next, struct pipe, node);
-	if (ps->loop->turns - p->since <= STALLED_TURNS ||
-	    pipe_spill(p, ps->bufs))
+	if (ps->loop->turns - p->since <= STALLED_TURNS)
 		return NULL;
-	return free_pipe(ps);
+	err = pipe_spill(p, ps->bufs);
+	if (err == -EIO) /* nobody can have it; the next may do */
+		list_remove(&p->node);
+	return err ? NULL : free_pipe(ps);
 }
 
 static void lend(struct pipes *ps, struct pipe *p, struct conduit **holder)

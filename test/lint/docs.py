@@ -3,6 +3,7 @@
 """docs.py CHECK ARG... - what the manual pages say against what is there.
 
     options PAGE SLUICE     options of --help = options of sluice(8)
+    defaults PAGE SLUICE    defaults of --help = those of sluice(8)
     totals PAGE SLUICE      names of the JSON totals = items of its TOTALS
     library PAGE HEADER MAP functions, members and constants are in sluice(3)
     example PAGE HEADER CC...   the program in sluice(3) compiles
@@ -26,10 +27,20 @@ def items(part):
     return "\n".join(re.findall(r"^\.It (.*)", part, re.M))
 
 
+def usage():
+    return subprocess.run([thing, "--help"], check=True, capture_output=True, text=True).stdout
+
+
 def options():
-    usage = subprocess.run([thing, "--help"], check=True, capture_output=True, text=True).stdout
-    said = set(re.findall(r"(?<![\w-])-(-[a-z][a-z-]+|\w)\b", usage))
+    said = set(re.findall(r"(?<![\w-])-(-[a-z][a-z-]+|\w)\b", usage()))
     return said, set(re.findall(r"Fl (-[a-z][a-z-]+|\w)\b", items(section("OPTIONS"))))
+
+
+def defaults():
+    """As "--option [default]"; a default of several words is left to the eye."""
+    said = re.findall(r"^ +(?:-\w, +)?--([a-z-]+)(?:(?!\n +-).)*?\[([^\s=\]]+)\]$", usage(), re.M | re.S)
+    told = re.findall(r"^\.It Fl -([a-z-]+)(?:(?!^\.It).)*?^Default:\n\.Cm (\S+)", section("OPTIONS"), re.M | re.S)
+    return {f"--{o} [{d}]" for o, d in said}, {f"--{o} [{d}]" for o, d in told}
 
 
 def names(value):
@@ -68,7 +79,7 @@ def example():
     return ({"a program that compiles"}, set()) if done.returncode else (set(), set())
 
 
-there, told = {"options": options, "totals": totals,
+there, told = {"options": options, "defaults": defaults, "totals": totals,
                "library": library, "example": example}[check]()
 for name in sorted(there - told):
     print(f"{page}: does not tell of {name}")
