@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * announce.c - what is said when the program is ready, and when it ends.
+ */
+#include "daemon/announce.h"
+
+#include <stdio.h>
+
+#include "daemon/report.h"
+
+/* Descriptors that a server has beside connections and pipes. */
+#define DESCRIPTORS_BESIDE 16
+
+/* How long the totals at the end wait for a stdout that is full. */
+#define REPORT_WAIT_MS 1000
+
+static void say_listening(const struct listening *l)
+{
+	char from[ADDR_STRLEN], to[ADDR_STRLEN];
+
+	for (unsigned i = 0; i < l->rule->n_targets; i++)
+		log_notice("%s -> %s%s", addr_format(&l->at, from),
+			   addr_format(&l->rule->targets[i], to),
+			   i ? " (if the one before fails)" : "");
+}
+
+/* How bytes will go. */
+static void say_mode(const struct server *s, unsigned long pipes, char *out,
+		     size_t room)
+{
+	const struct conf *conf = s->conf;
+	const char *mode = conf_mode_name(conf->mode);
+	size_t got = s->workers[0].pipe_got, wished = conf->pipe_size;
+
+	if (conf->mode == RELAY_COPY)
+		snprintf(out, room, "%s, buffers of %zu bytes", mode,
+			 conf->buffer_size);
+	else if (!got)
+		snprintf(out, room, "%s, no pipe to be had yet (wished %zu)",
+			 mode, wished);
+	else if (conf->own_pipes)
+		snprintf(out, room,
+			 "%s, two pipes of %zu bytes each (wished "
+			 "%zu)",
+			 mode, got, wished);
+	else
+		snprintf(out, room, "%s, %lu pipes of %zu bytes (wished %zu)",
+			 mode, pipes, got, wished);
+}
+
+/* Once clients are really accepted. */
+void announce_ready(const struct server *s, rlim_t descriptors)
+{
+	bool splice = s->conf->mode != RELAY_COPY;
+	bool own = splice && s->conf->own_pipes;
+	unsigned long pipes = 0, each = own ? 2 + 2 * 2 : 2, beside, room;
+	char how[96];
+
+	for (unsigned i = 0; i < s->n_open; i++)
+		say_listening(&s->open[i]);
+	for (unsigned i = 0; i < s->n_workers; i++)
+		pipes += s->workers[i].env.pipes.limit;
+	beside = DESCRIPTORS_BESIDE + 4 * s->n_workers + s->n_open;
+	if (splice && !own)
+		beside += 2 * pipes;
+	room = descriptors > beside ? (descriptors - beside) / each : 0;
+	say_mode(s, pipes, how, sizeof(how));
+	log_notice("ready: %u worker%s, %s, descriptors for %lu connections",
+		   s->n_workers, s->n_workers == 1 ? "" : "s", how, room);
+}
+
+/* Once the last flow has ended. */
+void announce_end(const struct server *s)
+{
+	uint64_t accepted = 0, delivered = 0;
+
+	for (unsigned i = 0; i < s->n_workers; i++) {
+		const struct worker *w = &s->workers[i];
+
+		accepted += counter_read(&w->stats.accepted);
+		delivered += counter_read(&w->env.tally.send.bytes) +
+			     counter_read(&w->env.tally.splice_out.bytes);
+	}
+	log_notice("stopped: %llu connections, %llu bytes delivered",
+		   (unsigned long long)accepted, (unsigned long long)delivered);
+	if (s->conf->stats != STATS_NONE)
+		report_print(s, s->conf->stats, REPORT_WAIT_MS);
+}
