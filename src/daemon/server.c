@@ -10,7 +10,6 @@
 #include "daemon/server.h"
 
 #include <signal.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
@@ -21,7 +20,6 @@
 #include "daemon/circle.h"
 #include "daemon/listening.h"
 #include "daemon/report.h"
-#include "net/sock.h"
 
 /* Wakes the main thread; any thread may. */
 void server_ring(struct server *s)
