@@ -286,6 +286,16 @@ static void flow_limit_life(struct flow *f)
 				 f->born_ns + ms * NS_PER_MS, flow_too_old);
 }
 
+/* The target is there: from now on it is the relay's. */
+static void flow_relay(struct flow *f)
+{
+	loop_untimer(&f->worker->loop, &f->deadline);
+	counter_add(&f->worker->stats.connected, 1);
+	flow_to(f, FLOW_RELAYING);
+	relay_start(&f->relay, flow_relay_done);
+	flow_limit_life(f);
+}
+
 static void flow_target_ready(struct watch *w)
 {
 	struct flow *f =
@@ -302,15 +312,24 @@ static void flow_target_ready(struct watch *w)
 		f->relay.side[FLOW_TARGET].error = err;
 	else if (!err && sock_is_self(w->fd, &f->rule->targets[f->next - 1]))
 		err = ELOOP;
-	if (err && !f->relay.side[FLOW_TARGET].error) {
+	if (err && !f->relay.side[FLOW_TARGET].error)
 		flow_connect_failed(f, err);
-		return;
-	}
-	loop_untimer(&f->worker->loop, &f->deadline);
-	counter_add(&f->worker->stats.connected, 1);
-	flow_to(f, FLOW_RELAYING);
-	relay_start(&f->relay, flow_relay_done);
-	flow_limit_life(f);
+	else
+		flow_relay(f);
+}
+
+/*
+ * The client has reset. If the target is there by now, though epoll may not
+ * have told yet, what the client said before is still the target's to have.
+ */
+static void flow_client_reset(struct job *j)
+{
+	struct flow *f = container_of(j, struct flow, relay.job);
+
+	if (sock_is_writable(flow_fd(f, FLOW_TARGET)))
+		flow_relay(f);
+	else
+		flow_end(f, FLOW_client_left);
 }
 
 /* While the target is being connected to. */
@@ -319,8 +338,10 @@ static void flow_client_ready(struct watch *w)
 	struct flow *f =
 		container_of(w, struct flow, relay.side[FLOW_CLIENT].watch);
 
-	if (w->ready & (EPOLLERR | EPOLLHUP))
-		flow_end(f, FLOW_client_left);
+	if (f->state != FLOW_CONNECTING || !(w->ready & (EPOLLERR | EPOLLHUP)))
+		return;
+	f->relay.job.fn = flow_client_reset; /* in place of a next connect */
+	loop_soon(&f->worker->loop, &f->relay.job);
 }
 
 /**

@@ -108,6 +108,14 @@ int sock_connected(int fd)
 	return -err;
 }
 
+/* Whether a connect has succeeded, and nothing has failed since. */
+bool sock_is_writable(int fd)
+{
+	struct pollfd p = { .fd = fd, .events = POLLOUT };
+
+	return poll(&p, 1, 0) == 1 && p.revents == POLLOUT;
+}
+
 /**
  * sock_is_local() - whether an address is one of this machine
  *

@@ -26,6 +26,7 @@ int sock_listen(const struct addr *at, int backlog);
 int sock_accept(int listener, struct addr *from);
 int sock_connect(const struct addr *to, unsigned user_timeout_ms);
 int sock_connected(int fd);
+bool sock_is_writable(int fd);
 bool sock_is_local(const struct addr *to);
 bool sock_is_self(int fd, const struct addr *to);
 bool sock_is_shortage(int err);
