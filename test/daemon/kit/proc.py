@@ -1,0 +1,130 @@
+# SPDX-License-Identifier: MIT
+"""What /proc says about a process."""
+import fcntl
+import os
+import time
+
+F_GETPIPE_SZ = 1032
+_TICKS = os.sysconf("SC_CLK_TCK")
+
+
+def descriptors(pid):
+    """{number: what it is, as "socket:[1]"}"""
+    found = {}
+    for fd in os.listdir(f"/proc/{pid}/fd"):
+        try:
+            found[int(fd)] = os.readlink(f"/proc/{pid}/fd/{fd}")
+        except FileNotFoundError:
+            pass
+    return found
+
+
+def count(pid, kind=""):
+    """How many descriptors: of "socket:", of "pipe:", or of any kind."""
+    return sum(1 for what in descriptors(pid).values() if what.startswith(kind))
+
+
+def count_becomes(pid, n, kind="", within=5):
+    """Waits until it has @n descriptors. Return: how many it has."""
+    until = time.monotonic() + within
+    while True:
+        now = count(pid, kind)
+        if now == n or time.monotonic() > until:
+            return now
+        time.sleep(0.005)
+
+
+def pipe_sizes(pid):
+    """{inode text: bytes} of every pipe it holds both ends of."""
+    ends = {}
+    for fd, what in descriptors(pid).items():
+        if what.startswith("pipe:"):
+            ends.setdefault(what, []).append(fd)
+    sizes = {}
+    for what, fds in ends.items():
+        if len(fds) < 2:
+            continue  # one end: its stdout or stderr
+        try:
+            fd = os.open(f"/proc/{pid}/fd/{fds[0]}", os.O_RDONLY | os.O_NONBLOCK)
+        except FileNotFoundError:
+            continue
+        try:
+            sizes[what] = fcntl.fcntl(fd, F_GETPIPE_SZ)
+        finally:
+            os.close(fd)
+    return sizes
+
+
+def _status(pid, key):
+    with open(f"/proc/{pid}/status") as f:
+        for line in f:
+            if line.startswith(key + ":"):
+                return line.split()[1]
+    raise KeyError(key)
+
+
+def rss(pid):
+    """Bytes resident that are its own: not of files."""
+    return int(_status(pid, "RssAnon")) * 1024
+
+
+def cpu(pid):
+    """Seconds of cpu so far."""
+    with open(f"/proc/{pid}/stat") as f:
+        fields = f.read().rsplit(")", 1)[1].split()
+    return (int(fields[11]) + int(fields[12])) / _TICKS
+
+
+def wakeups(pid):
+    """How often its threads have gone to sleep so far."""
+    return sum(int(_status(f"{pid}/task/{tid}", "voluntary_ctxt_switches")) for tid in os.listdir(f"/proc/{pid}/task"))
+
+
+def watched(pid):
+    """For each epoll set: how many descriptors are in it."""
+    sets = []
+    for fd, what in descriptors(pid).items():
+        if what == "anon_inode:[eventpoll]":
+            with open(f"/proc/{pid}/fdinfo/{fd}") as f:
+                sets.append(sum(line.startswith("tfd:") for line in f))
+    return sorted(sets)
+
+
+def _listeners(port, pid):
+    """Sockets that listen at @port in that process's network namespace, as "socket:[1]"."""
+    found = set()
+    for name in (f"/proc/{pid}/net/tcp", f"/proc/{pid}/net/tcp6"):
+        try:
+            with open(name) as f:
+                rows = [line.split() for line in f][1:]
+        except FileNotFoundError:
+            continue
+        found |= {f"socket:[{r[9]}]" for r in rows if r[3] == "0A" and int(r[1].rsplit(":", 1)[1], 16) == port}
+    return found
+
+
+def listening(port, pid="self"):
+    """Whether anybody there listens at @port."""
+    return bool(_listeners(port, pid))
+
+
+def listens(pid, port):
+    """Whether this process does."""
+    return bool(_listeners(port, pid) & set(descriptors(pid).values()))
+
+
+def wait_for(true, within=5, every=0.01):
+    """Return: whether true() came to be."""
+    until = time.monotonic() + within
+    while not true():
+        if time.monotonic() > until:
+            return False
+        time.sleep(every)
+    return True
+
+
+def sanitized(binary):
+    """Whether it was built with a sanitizer: it is slower then, and larger."""
+    with open(binary, "rb") as f:
+        text = f.read()
+    return b"__asan_init" in text or b"__tsan_init" in text

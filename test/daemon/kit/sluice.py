@@ -1,0 +1,188 @@
+# SPDX-License-Identifier: MIT
+"""The program under test, started, watched and stopped from outside."""
+import ctypes
+import json
+import os
+import re
+import signal
+import subprocess
+import threading
+import time
+
+READY = re.compile(r"^sluice: ready: ")
+RULE = re.compile(r"^sluice: (\S+) -> (\S+)")
+_PR_SET_PDEATHSIG = 1
+_libc = ctypes.CDLL(None)
+
+
+def end_with_parent(number=signal.SIGTERM):
+    """In a child, before it is another program: it gets this signal when we have died."""
+    _libc.prctl(_PR_SET_PDEATHSIG, number)
+
+
+class Lines:
+    """Reads a pipe to its end, line by line, in a thread of its own."""
+
+    def __init__(self, pipe):
+        self.lines = []
+        self.ended = False
+        self._pipe = pipe
+        self._news = threading.Condition()
+        threading.Thread(target=self._read, daemon=True).start()
+
+    def _read(self):
+        with self._pipe:
+            for line in self._pipe:
+                with self._news:
+                    self.lines.append(line.decode(errors="replace").rstrip("\n"))
+                    self._news.notify_all()
+        with self._news:
+            self.ended = True
+            self._news.notify_all()
+
+    def find(self, pattern, start=0, within=5):
+        """Waits for a line that matches. Return: its match, None if none came."""
+        until = time.monotonic() + within
+        with self._news:
+            while True:
+                for line in self.lines[start:]:
+                    m = re.search(pattern, line)
+                    if m:
+                        return m
+                left = until - time.monotonic()
+                if self.ended or left <= 0:
+                    return None
+                self._news.wait(left)
+
+    def wait_end(self, within=5):
+        with self._news:
+            self._news.wait_for(lambda: self.ended, within)
+        return self.lines
+
+
+def split_address(text):
+    """"[::1]:80" -> ("::1", 80), as connect() takes it."""
+    host, port = text.rsplit(":", 1)
+    return host.strip("[]"), int(port)
+
+
+class Sluice:
+    """One run of the binary.
+
+    @args:	its options and rules; --stats=json is always added
+    @wrap:	words before the program: strace, prlimit
+    @user:	uid to run as; needs root
+    @limits:	{resource.RLIMIT_x: n} for it alone, soft and hard alike, or (soft, hard)
+    @ready:	whether to wait until it says that it accepts
+    @leaks:	whether LeakSanitizer, if it is built with it, can work: not while it is traced
+    @stdout, @stderr: a file instead of a pipe that is read here
+    """
+
+    def __init__(self, binary, args, wrap=(), user=None, limits=None, ready=True, leaks=True, stats="--stats=json",
+                 stdout=subprocess.PIPE, stderr=subprocess.PIPE, stdin=subprocess.DEVNULL):
+        self.argv = list(wrap) + [binary] + ([stats] if stats else []) + list(args)
+        self.user, self.limits, self.wait_ready = user, limits or {}, ready
+        self.files = dict(stdin=stdin, stdout=stdout, stderr=stderr)
+        self.leaks = leaks and "strace" not in self.argv
+        self.process = None
+        self.addrs = []
+
+    def _in_child(self):
+        import resource
+        end_with_parent(signal.SIGKILL)
+        signal.signal(signal.SIGPIPE, signal.SIG_DFL)  # as a shell would start it
+        for what, n in self.limits.items():
+            resource.setrlimit(what, n if isinstance(n, tuple) else (n, n))
+
+    def begin(self):
+        who = {} if self.user is None else dict(user=self.user, group=self.user, extra_groups=[])
+        env = dict(os.environ, RES_OPTIONS="timeout:1 attempts:1")
+        if not self.leaks:
+            env["ASAN_OPTIONS"] = "detect_leaks=0"
+        self.process = subprocess.Popen(self.argv, preexec_fn=self._in_child, env=env, **self.files, **who)
+        self.pid = self.process.pid
+        self.out = Lines(self.process.stdout) if self.process.stdout else None
+        self.err = Lines(self.process.stderr) if self.process.stderr else None
+        if self.wait_ready and not self.err.find(READY, within=10):
+            raise AssertionError(f"it did not get ready: {self.err.lines}")
+        if self.err:
+            rules = [RULE.match(line) for line in list(self.err.lines)]
+            self.addrs = [split_address(m.group(1)) for m in rules if m]
+
+    @property
+    def addr(self):
+        """Where the first rule listens, as connect() takes it."""
+        host, port = self.addrs[0]
+        return {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host), port
+
+    def signal(self, number):
+        self.process.send_signal(number)
+
+    def alive(self):
+        return self.process.poll() is None
+
+    def stats(self, within=5):
+        """The totals now, asked for with SIGUSR1."""
+        before = len(self.out.lines)
+        self.signal(signal.SIGUSR1)
+        m = self.out.find(r"^\{.*\}$", before, within)
+        if not m:
+            raise AssertionError("SIGUSR1: no totals came")
+        return json.loads(m.group(0))
+
+    def stats_when(self, true, within=5):
+        """The totals, as soon as true(totals), or the last ones seen."""
+        until = time.monotonic() + within
+        while True:
+            totals = self.stats()
+            if true(totals) or time.monotonic() > until:
+                return totals
+            time.sleep(0.01)
+
+    def stats_at_rest(self, within=5):
+        """The totals once no connection is open."""
+        return self.stats_when(lambda s: not s["connections"]["open"], within)
+
+    def wait(self, within=5):
+        """Waits for its end. Return: its exit status; raises if it goes on."""
+        try:
+            return self.process.wait(within)
+        except subprocess.TimeoutExpired:
+            raise AssertionError(f"still running {within} s later") from None
+
+    def stop(self, within=8):
+        """Ends it with SIGTERM, and must see it end well. Return: its totals."""
+        if self.alive():
+            self.signal(signal.SIGTERM)
+        status = self.wait(within)
+        if status:
+            raise AssertionError(f"SIGTERM: exit status {status}, not 0")
+        if not self.out or not self.argv.count("--stats=json"):
+            return None
+        return json.loads(self.out.wait_end()[-1])
+
+    def result(self, within=10):
+        """Waits for its end. Return: (exit status, stdout, lines of stderr)."""
+        status = self.wait(within)
+        return status, "\n".join(self.out.wait_end()), self.err.wait_end()
+
+    def end_well(self):
+        if self.alive():
+            self.signal(signal.SIGTERM)
+            self.signal(signal.SIGINT)  # not waiting for connections that are open
+            status = self.wait(10)
+            if status:
+                raise AssertionError(f"at the end: exit status {status}, not 0")
+        for line in self.err.wait_end() if self.err else []:
+            if not line.startswith("sluice: "):
+                raise AssertionError(f"not a line of ours on stderr: {line}")
+
+    def story(self):
+        lines = self.err.lines if self.err else []
+        state = "running" if self.alive() else f"exit status {self.process.returncode}"
+        return "\n".join([" ".join(self.argv), f"  {state}"] + ["  " + li for li in lines[:10] + lines[10:][-20:]])
+
+    def close(self):
+        if self.process and self.alive():
+            self.process.kill()
+            self.process.wait()
