@@ -29,9 +29,14 @@ static bool reaches(const struct addr *to, const struct listening *l)
 	       (addr_is_any(&l->at) || addr_is_any(to)) && sock_is_local(to);
 }
 
-/* Whether a client of @rule can get to @goal; @seen is by rule. */
-static bool leads_to(const struct server *s, const struct rule *rule,
-		     const struct rule *goal, bool *seen)
+/*
+ * Whether a client of @rule can get to @goal; @seen is by rule.
+ *
+ * Return: the target of @rule that leads there, or NULL.
+ */
+static const struct addr *leads_to(const struct server *s,
+				   const struct rule *rule,
+				   const struct rule *goal, bool *seen)
 {
 	seen[rule - s->conf->rules] = true;
 	for (unsigned i = 0; i < rule->n_targets; i++)
@@ -40,13 +45,11 @@ static bool leads_to(const struct server *s, const struct rule *rule,
 
 			if (!reaches(&rule->targets[i], &s->open[j]))
 				continue;
-			if (next == goal)
-				return true;
-			if (!seen[next - s->conf->rules] &&
-			    leads_to(s, next, goal, seen))
-				return true;
+			if (next == goal || (!seen[next - s->conf->rules] &&
+					     leads_to(s, next, goal, seen)))
+				return &rule->targets[i];
 		}
-	return false;
+	return NULL;
 }
 
 /**
@@ -61,15 +64,17 @@ bool circle_is_found(const struct server *s)
 
 	for (unsigned i = 0; seen && i < conf->n_rules; i++) {
 		const struct rule *rule = &conf->rules[i];
+		const struct addr *found;
 		char to[ADDR_STRLEN];
 
 		memset(seen, 0, conf->n_rules * sizeof(*seen));
-		if (!leads_to(s, rule, rule, seen))
+		found = leads_to(s, rule, rule, seen);
+		if (!found)
 			continue;
 		log_error("%s%starget %s leads back to this rule: its clients "
 			  "would go round for ever",
 			  rule->where, *rule->where ? ": " : "",
-			  addr_format(&rule->targets[0], to));
+			  addr_format(found, to));
 		return true;
 	}
 	return false;

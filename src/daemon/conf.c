@@ -140,7 +140,8 @@ static const char *read_limit(unsigned *ret, const char *text)
 static const char *read_keepalive(struct keepalive *ret, const char *text)
 {
 	static const char wrong[] = "it is IDLE:INTERVAL:COUNT, as in "
-				    "2m:15s:4, at most 9h:9h:127; or off";
+				    "2m:15s:4, from 1s:1s:1 to 9h:9h:127; "
+				    "or off";
 	char idle[32], interval[32], count[32];
 	unsigned idle_ms, interval_ms, n;
 	int end = 0;

@@ -326,10 +326,12 @@ static void flow_client_reset(struct job *j)
 {
 	struct flow *f = container_of(j, struct flow, relay.job);
 
-	if (sock_is_writable(flow_fd(f, FLOW_TARGET)))
+	if (sock_is_writable(flow_fd(f, FLOW_TARGET))) {
 		flow_relay(f);
-	else
+	} else {
+		f->relay.side[FLOW_CLIENT].gone = true; /* for the log */
 		flow_end(f, FLOW_client_left);
+	}
 }
 
 /* While the target is being connected to. */

@@ -26,9 +26,8 @@
 static void check_sink(struct flow *f, unsigned i)
 {
 	unsigned limit_ms = f->worker->conf->dead_timeout_ms;
-	const struct lane *l = &f->relay.lane[i];
 
-	if (!limit_ms || !l->conduit || !l->conduit->held)
+	if (!limit_ms)
 		return;
 	if (sock_unanswered_ms(f->relay.side[!i].watch.fd) > limit_ms)
 		relay_fail(&f->relay, !i, ETIMEDOUT);

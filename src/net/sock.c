@@ -6,7 +6,7 @@
 
 #include <fcntl.h>
 #include <linux/sockios.h>
-#include <netinet/tcp.h>
+#include <linux/tcp.h>
 #include <poll.h>
 #include <sys/ioctl.h>
 
@@ -189,8 +189,9 @@ int sock_user_timeout(int fd, unsigned ms)
 /**
  * sock_unanswered_ms() - how long the peer owes an answer to a window probe
  *
- * Return: milliseconds since it last acknowledged anything, 0 if no probe is
- *	under way.
+ * Return: milliseconds since it last acknowledged anything, 0 if its window is
+ *	not being probed (keepalive's questions are counted as probes too, but
+ *	not with bytes waiting to be sent).
  */
 unsigned sock_unanswered_ms(int fd)
 {
@@ -198,7 +199,7 @@ unsigned sock_unanswered_ms(int fd)
 	socklen_t len = sizeof(info);
 
 	if (getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &len) < 0 ||
-	    !info.tcpi_probes)
+	    !info.tcpi_probes || info.tcpi_unacked || !info.tcpi_notsent_bytes)
 		return 0;
 	return info.tcpi_last_ack_recv;
 }

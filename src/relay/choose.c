@@ -9,23 +9,27 @@
  * bulk that comes in small fragments, since each takes a slot of the pipe,
  * however few bytes it has (K1). So a lane goes by what its last fills were:
  *
- *	on buffers, until two in a row were full: then pipes;
+ *	on buffers, until the source had 128 KiB at once: then pipes;
  *	on pipes, until four in a row were small: then buffers;
  *	on pipes, until two in a row ended because the slots had run out with
  *	  less than 2 KiB in each: then buffers, and pipes are tried again
  *	  after so many bytes.
  *
  * It takes a run of fills to change, in either direction, and what ends a run
- * of one kind is far from what begins one of the other: 32 KiB are small for a
- * pipe, 64 KiB fill a buffer.
+ * of one kind is far from what begins one of the other: less than 32 KiB are
+ * small for a pipe, 128 KiB at once are what it takes to try one.
  */
 #include <poll.h>
 
+#include "base/util.h"
 #include "relay/lane.h"
 
-#define FULL_RUN  2
 #define SMALL_RUN 4
 #define THIN_RUN  2
+
+/* A fill of a buffer that may be part of bulk, and how much bulk it takes. */
+#define FULL_FILL ((size_t)64 << 10)
+#define FULL_RUN  ((uint64_t)128 << 10)
 
 /* Less than this in a pipe would have been better off in a buffer. */
 #define SMALL_FILL 32768
@@ -50,14 +54,16 @@ static void go_to(struct relay *r, struct lane *l, bool pipe,
 	l->use_pipe = pipe;
 	l->why = (uint8_t)why;
 	l->run = 0;
+	l->full_since = l->read;
 	counter_add(&r->env->tally.choices[why], 1);
 }
 
-static void learn_from_buffer(struct relay *r, struct lane *l, bool full)
+static void learn_from_buffer(struct relay *r, struct lane *l, size_t n)
 {
-	if (!full || l->use_pipe) /* or it wants pipes and gets none */
-		l->run = 0;
-	else if (++l->run >= FULL_RUN && l->read >= l->no_pipe_before)
+	if (n < min_size(l->conduit->size, FULL_FILL) || l->use_pipe)
+		l->full_since = l->read; /* or it wants pipes and gets none */
+	else if (l->read - l->full_since >= FULL_RUN &&
+		 l->read >= l->no_pipe_before)
 		go_to(r, l, true, CHOICE_bulk);
 }
 
@@ -91,5 +97,5 @@ void choose_learn(struct relay *r, struct lane *l, size_t n)
 	if (l->conduit->ops->is_pipe)
 		learn_from_pipe(r, l, n);
 	else
-		learn_from_buffer(r, l, n == l->conduit->size);
+		learn_from_buffer(r, l, n);
 }

@@ -98,6 +98,7 @@ static enum step lane_read_failed(struct relay *r, unsigned i, int err)
 	if (err == EAGAIN) {
 		from->watch.ready &= ~(uint32_t)LOOP_READABLE;
 		counter_add(&r->env->tally.source_empty, 1);
+		r->lane[i].full_since = r->lane[i].read;
 		if (from->failed)
 			r->lane[i].state = LANE_ENDED;
 		return STEP_WAIT;

@@ -7,15 +7,24 @@
  * limit, or up to one part of it later.
  */
 #include "base/util.h"
+#include "net/sock.h"
 #include "relay/lane.h"
 
 /* Looks within a limit. */
 #define QUIET_PARTS 8
 
+/* Grows with what is read, delivered, and acknowledged by the peer's kernel. */
 static uint64_t moved(const struct relay *r)
 {
-	return r->lane[0].read + r->lane[0].delivered + r->lane[1].read +
-	       r->lane[1].delivered;
+	uint64_t n = 0;
+
+	for (unsigned i = 0; i < 2; i++) {
+		int unsent = sock_unsent(r->side[!i].watch.fd);
+
+		n += r->lane[i].read + 2 * r->lane[i].delivered;
+		n -= unsent > 0 ? (uint64_t)unsent : 0;
+	}
+	return n;
 }
 
 static bool is_half_closed(const struct relay *r)
@@ -23,12 +32,18 @@ static bool is_half_closed(const struct relay *r)
 	return (r->lane[0].state == LANE_SHUT) != (r->lane[1].state == LANE_SHUT);
 }
 
-static uint64_t part_ns(const struct relay *r)
+/* Whether it is half_close_ms that counts, not idle_ms. */
+static bool half_counts(const struct relay *r)
 {
 	unsigned ms = r->env->idle_ms, half = r->env->half_close_ms;
 
-	if (is_half_closed(r) && half && (!ms || half < ms))
-		ms = half;
+	return is_half_closed(r) && half && (!ms || half < ms);
+}
+
+static uint64_t part_ns(const struct relay *r)
+{
+	unsigned ms = half_counts(r) ? r->env->half_close_ms : r->env->idle_ms;
+
 	return ms * NS_PER_MS / QUIET_PARTS;
 }
 
@@ -45,7 +60,8 @@ static void quiet_look(struct timer *t)
 				 quiet_look);
 		return;
 	}
-	r->stop = is_half_closed(r) ? RELAY_HALF_CLOSED : RELAY_IDLE;
+	if (!r->stop)
+		r->stop = half_counts(r) ? RELAY_HALF_CLOSED : RELAY_IDLE;
 	loop_soon(r->env->loop, &r->job);
 }
 
@@ -54,9 +70,9 @@ void quiet_begin(struct relay *r)
 {
 	uint64_t part = part_ns(r);
 
+	if (!part)
+		return;
 	r->quiet_moved = moved(r);
 	r->quiet_looks = 1;
-	if (part)
-		(void)loop_timer(r->env->loop, &r->quiet, now_ns() + part,
-				 quiet_look);
+	(void)loop_timer(r->env->loop, &r->quiet, now_ns() + part, quiet_look);
 }

@@ -95,6 +95,8 @@ enum lane_state {
  * @use_pipe:	for auto: what to borrow next, and @why, an enum tally_choice;
  *		@run fills in a row spoke against it, for the reason @run_of
  * @no_pipe_before: for auto: no pipe until so many bytes were read
+ * @full_since:	for auto: bytes read when the source was last found to have
+ *		no more, or a fill was not a full one
  * @read:	bytes that its source said, and that we read
  * @delivered:	of those: bytes that the sink's kernel has taken
  * @by_pipe:	of those: out of a pipe
@@ -107,7 +109,7 @@ struct lane {
 	unsigned char urgent_byte;
 	bool use_pipe;
 	uint8_t why, run, run_of;
-	uint64_t no_pipe_before;
+	uint64_t no_pipe_before, full_since;
 	uint64_t read, delivered, by_pipe;
 };
 
