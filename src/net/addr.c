@@ -102,11 +102,25 @@ static const struct addrinfo *usable(const struct addrinfo *ai)
 	return ai;
 }
 
+/* An IPv4 address in IPv6's clothes becomes what it is. */
+static void unmap(struct addr *a)
+{
+	struct addr in = { .in.sin_family = AF_INET };
+
+	if (a->sa.sa_family != AF_INET6 ||
+	    !IN6_IS_ADDR_V4MAPPED(&a->in6.sin6_addr))
+		return;
+	memcpy(&in.in.sin_addr, &a->in6.sin6_addr.s6_addr[12],
+	       sizeof(in.in.sin_addr));
+	*a = in;
+}
+
 static struct addr from_addrinfo(const struct addrinfo *ai, uint16_t port)
 {
 	struct addr a = { 0 };
 
 	memcpy(&a, ai->ai_addr, min_size(ai->ai_addrlen, sizeof(a)));
+	unmap(&a);
 	addr_set_port(&a, port);
 	return a;
 }

@@ -60,6 +60,20 @@ def a_half_closed_connection_that_falls_silent_is_ended_by_half_close_timeout(t)
 
 
 @test(each=ways(workers=(1,)))
+def a_half_closed_connection_has_the_shorter_of_both_limits_and_its_name(t):
+    backend = t.backend()
+    for options, name in ((["--idle-timeout=" + LIMIT], "idle_timeout"),
+                          (["--idle-timeout=" + LIMIT, "--half-close-timeout=1h"], "idle_timeout"),
+                          (["--idle-timeout=1h", "--half-close-timeout=" + LIMIT], "half_close_timeout")):
+        s = t.forward(backend, *options)
+        client, server = t.pair(s, backend)
+        since = time.monotonic()
+        half_close(client)
+        equal(end_of(server), "FIN", "end of what the client said")
+        cut_off(s, name, since, client)
+
+
+@test(each=ways(workers=(1,)))
 def a_connection_that_is_older_than_max_lifetime_is_ended_whatever_it_does(t):
     backend = t.backend()
     s = t.forward(backend, "--max-lifetime=" + LIMIT)

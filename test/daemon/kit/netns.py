@@ -13,6 +13,7 @@ from . import proc
 from .tap import Skip
 
 CLIENT, NEAR, FAR, SERVER = "10.201.1.2", "10.201.1.1", "10.201.2.1", "10.201.2.2"
+TO_CLIENT, TO_SERVER = "left", "right"  # what the devices of each pair are called
 
 
 def need(*programs):
@@ -69,16 +70,20 @@ class Row:
         self._join(self.client, CLIENT, self.middle, NEAR)
         self._join(self.middle, FAR, self.server, SERVER)
 
-    @staticmethod
-    def _join(ns_a, addr_a, ns_b, addr_b):
-        ok, why = _ip("link", "add", "right", "netns", ns_a, "type", "veth", "peer", "name", "left", "netns", ns_b)
+    def _join(self, ns_a, addr_a, ns_b, addr_b):
+        ok, why = _ip("link", "add", TO_SERVER, "netns", ns_a, "type", "veth", "peer", "name", TO_CLIENT, "netns", ns_b)
         if not ok:
             raise Skip(f"no veth here: {why}")
-        for ns, dev, addr in ((ns_a, "right", addr_a), (ns_b, "left", addr_b)):
-            for words in (("addr", "add", addr + "/24", "dev", dev), ("link", "set", dev, "up")):
-                ok, why = _ip("-n", ns, *words)
-                if not ok:
-                    raise AssertionError(f"ip {' '.join(words)}: {why}")
+        for ns, dev, addr in ((ns_a, TO_SERVER, addr_a), (ns_b, TO_CLIENT, addr_b)):
+            self.ip(ns, "addr", "add", addr + "/24", "dev", dev)
+            self.ip(ns, "link", "set", dev, "up")
+
+    @staticmethod
+    def ip(ns, *words):
+        """Sets something up inside @ns."""
+        ok, why = _ip("-n", ns, *words)
+        if not ok:
+            raise AssertionError(f"ip {' '.join(words)}: {why}")
 
     @staticmethod
     def inside(ns):
