@@ -310,7 +310,8 @@ static void flow_target_ready(struct watch *w)
 	/* These two say that it was connected, and has been reset since. */
 	if (err == ECONNRESET || err == EPIPE)
 		f->relay.side[FLOW_TARGET].error = err;
-	else if (!err && sock_is_self(w->fd, &f->rule->targets[f->next - 1]))
+	else if (!err && f->rule->local &&
+		 sock_is_self(w->fd, &f->rule->targets[f->next - 1]))
 		err = ELOOP;
 	if (err && !f->relay.side[FLOW_TARGET].error)
 		flow_connect_failed(f, err);

@@ -16,7 +16,8 @@
 #include "daemon/server.h"
 #include "net/sock.h"
 
-/* Clients a wake-up. */
+/* Clients a wake-up while there is a queue of them. Else it is one: when they
+ * come one by one, to be told that there is no other takes a call for each. */
 #define LISTENER_BATCH 4
 
 /* How long a listener is left alone. */
@@ -96,11 +97,13 @@ static int take_one(struct listener *l)
 static void listener_ready(struct watch *watch)
 {
 	struct listener *l = container_of(watch, struct listener, watch);
-	int err = 0;
+	bool queue = l->worker->loop.turns == l->turn + 1;
+	int batch = queue ? LISTENER_BATCH : 1, err = 0;
 
 	watch->ready = 0;
-	for (int i = 0; i < LISTENER_BATCH && !err; i++)
+	for (int i = 0; i < batch && !err; i++)
 		err = take_one(l);
+	l->turn = l->worker->loop.turns;
 	if (err && err != -EAGAIN)
 		pause_for(l, -err);
 }

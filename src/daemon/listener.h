@@ -14,6 +14,7 @@
  * connects, so that those of one client reach the target in the order in which
  * it made them; who then runs a flow is the least loaded worker.
  *
+ * @turn:	the loop's turn in which clients were last taken
  * @pause:	set while the socket is left alone
  */
 struct listener {
@@ -22,6 +23,7 @@ struct listener {
 	const struct rule *rule;
 	struct watch watch;
 	struct timer pause;
+	uint64_t turn;
 };
 
 int listener_new(struct worker *w, const struct rule *rule, int fd);

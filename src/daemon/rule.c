@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "base/log.h"
+#include "net/sock.h"
 
 /* "rules.conf:3: " or nothing */
 static const char *colon_of(const struct rule *rule)
@@ -61,7 +62,10 @@ int rule_resolve(struct rule *rule)
 		err = listen_anywhere(rule);
 	if (err)
 		return err;
-	return look_up(rule, &rule->target, &rule->targets, &rule->n_targets);
+	err = look_up(rule, &rule->target, &rule->targets, &rule->n_targets);
+	for (unsigned i = 0; !err && i < rule->n_targets; i++)
+		rule->local |= sock_is_local(&rule->targets[i]);
+	return err;
 }
 
 void rule_fini(struct rule *rule)

@@ -15,13 +15,14 @@
  * @listens:	addresses to listen at; with @any, those that this machine
  *		has no protocol for are left out
  * @targets:	addresses to connect to, in the order to try
+ * @local:	one of them is on this machine: a connect there may meet itself
  */
 struct rule {
 	char where[256];
 	struct endpoint listen, target;
 	struct addr *listens, *targets;
 	unsigned n_listens, n_targets;
-	bool any;
+	bool any, local;
 };
 
 int rule_resolve(struct rule *rule);

@@ -341,6 +341,11 @@ static void lane_rest(struct relay *r, unsigned i)
 		lane_give(l);
 	if (l->state != LANE_DRAINING)
 		return;
+	if (r->lane[!i].state == LANE_SHUT) {
+		/* Both have finished: the owner closes now, which says FIN. */
+		l->state = LANE_SHUT;
+		return;
+	}
 	if (shutdown(to, SHUT_WR) == 0) {
 		l->state = LANE_SHUT;
 		quiet_begin(r);

@@ -285,6 +285,7 @@ void play_run(const struct play *play, int mode, struct ending *e)
 	struct stage s;
 
 	fault.blocks = 0;
+	fault.stalls = 0;
 	stage_open(&s, play, e);
 	begin(&s, mode);
 	perform(&s);
@@ -303,6 +304,8 @@ void play_run(const struct play *play, int mode, struct ending *e)
 		wrong(&s, "a descriptor is left over");
 	if (fault.blocks)
 		wrong(&s, "memory is left over");
+	if (fault.stalls)
+		wrong(&s, "splice(2) is asked for what makes it wait");
 }
 
 /* Whether peer @i has to hear all that the other says, and whether it has. */

@@ -5,6 +5,7 @@
 #include "fault/shim.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <poll.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -12,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/types.h>
@@ -163,6 +165,16 @@ static bool is_a(mode_t kind, int fd)
 	return !fstat(fd, &st) && (st.st_mode & S_IFMT) == kind;
 }
 
+int __real_ioctl(int fd, unsigned long what, ...);
+
+static size_t bytes_in(int pipe)
+{
+	int n = 0;
+
+	(void)__real_ioctl(pipe, FIONREAD, &n);
+	return (size_t)n;
+}
+
 ssize_t __real_splice(int in, off64_t *in_off, int out, off64_t *out_off,
 		      size_t n, unsigned flags);
 ssize_t __wrap_splice(int in, off64_t *in_off, int out, off64_t *out_off,
@@ -174,6 +186,8 @@ ssize_t __wrap_splice(int in, off64_t *in_off, int out, off64_t *out_off,
 	bool from_socket = is_a(S_IFSOCK, in);
 	enum fault_call call = from_socket ? FAULT_splice_in : FAULT_splice_out;
 
+	fault.stalls += flags & SPLICE_F_MORE || !n ||
+			(!from_socket && n > bytes_in(in));
 	if (refused(call) || fails_on(call, from_socket ? in : out))
 		return -1;
 	return __real_splice(in, in_off, out, out_off, n, flags);

@@ -79,6 +79,8 @@ struct refusal {
  * @hit:	which has failed, @hit_errno: with what, 0 if none has
  * @reached:	how many of each were made, ever
  * @blocks:	memory allocated and not yet freed
+ * @stalls:	calls of splice(2) that would make the kernel wait for more: with
+ *		SPLICE_F_MORE (K8), or for more than the pipe holds (K9)
  * @reset:	resets the connection of the socket @fd, from its peer's end
  */
 struct fault {
@@ -88,6 +90,7 @@ struct fault {
 	int hit_errno;
 	unsigned reached[FAULT_CALLS_N];
 	int blocks;
+	unsigned stalls;
 	struct refusal refusal;
 	void (*reset)(int fd);
 };

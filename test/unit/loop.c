@@ -115,6 +115,25 @@ START_TEST(an_urgent_byte_makes_a_socket_readable)
 }
 END_TEST
 
+/* What has been told, though it is no longer so, is the owner's to forget. */
+START_TEST(an_edge_does_not_take_away_what_another_brought)
+{
+	struct watch w;
+	int fd[2];
+	char c;
+
+	watch_one(&w, fd);
+	ck_assert_int_eq(send(fd[0], "!", 1, MSG_OOB), 1);
+	turn_until(&w, EPOLLPRI);
+	ck_assert_int_eq(recv(fd[1], &c, 1, MSG_OOB), 1);
+	ck_assert_int_eq(peer_send_all(fd[0], "abc", 3, 1000), 0);
+	shutdown(fd[0], SHUT_WR);
+	turn_until(&w, EPOLLRDHUP);
+	ck_assert_uint_ne(w.ready & EPOLLPRI, 0);
+	close_all(fd);
+}
+END_TEST
+
 START_TEST(what_was_ready_before_the_watch_is_reported)
 {
 	struct watch w;
@@ -440,6 +459,7 @@ int main(void)
 	tcase_add_test(tc,
 		       an_end_makes_a_socket_readable_and_a_reset_writable_too);
 	tcase_add_test(tc, an_urgent_byte_makes_a_socket_readable);
+	tcase_add_test(tc, an_edge_does_not_take_away_what_another_brought);
 	tcase_add_test(tc, what_was_ready_before_the_watch_is_reported);
 	tcase_add_test(tc, what_is_no_longer_watched_is_not_reported);
 	tcase_add_test(tc, a_watch_that_fails_is_told_and_changes_nothing);

@@ -9,6 +9,9 @@
  * has a thread do it while the test plays the peers; then only what is said to
  * be so may be read before rig_rest().
  *
+ * FAULTS 1, 2, ... in the tests are the numbers of a list of how an early sketch
+ * of sluice broke; the tests say in words what each was.
+ *
  * rig_close() fails the test if anything is left over: a relay not done, or
  * done twice, a descriptor, a conduit not given back, a sum that is wrong.
  */
