@@ -25,7 +25,7 @@ static const struct {
 	{ "2001:DB8:0:0::1", "[2001:db8::1]:443", 443, AF_INET6 },
 	{ "ffff:ffff:ffff:ffff:ffff:ffff:255.255.255.255",
 	  "[ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff]:65535", 65535, AF_INET6 },
-	{ "::ffff:192.0.2.1", "192.0.2.1:80", 80, AF_INET6 },
+	{ "::ffff:192.0.2.1", "192.0.2.1:80", 80, AF_INET },
 	{ "fe80::1%lo", "[fe80::1%lo]:80", 80, AF_INET6 },
 	{ "fe80::1%4242", "[fe80::1%4242]:80", 80, AF_INET6 },
 };
@@ -73,7 +73,7 @@ START_TEST(addresses_are_equal_in_all_their_parts_or_not_at_all)
 		uint16_t port;
 	} all[] = {
 		{ "192.0.2.1", 80 },	{ "192.0.2.1", 81 },
-		{ "192.0.2.2", 80 },	{ "::ffff:192.0.2.1", 80 },
+		{ "192.0.2.2", 80 },	{ "::ffff:192.0.2.3", 80 },
 		{ "::1", 80 },		{ "::1", 81 },
 		{ "::2", 80 },		{ "fe80::1%lo", 80 },
 		{ "fe80::1%4242", 80 },
