@@ -10,6 +10,7 @@
 #include "daemon/flow.h"
 
 #include <assert.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -77,23 +78,40 @@ static const char *how(const struct flow *f, enum flow_side side)
 	return "open";
 }
 
+/* What --mode=auto chose last in a direction, and why. */
+static const char *choice(const struct lane *l)
+{
+	static const char *const words[CHOICES] = {
+		[CHOICE_none] = "buffer (from the start)",
+#define X(name, pipe, why) [CHOICE_##name] = pipe " (" #name ")",
+		TALLY_CHOICES(X)
+#undef X
+	};
+
+	return words[l->why];
+}
+
 /* The line that --log-level=info has for every connection. */
 static void flow_log_end(const struct flow *f)
 {
 	const struct lane *up = &f->relay.lane[FLOW_CLIENT];
 	const struct lane *down = &f->relay.lane[FLOW_TARGET];
-	char client[ADDR_STRLEN], target[ADDR_STRLEN];
+	char client[ADDR_STRLEN], target[ADDR_STRLEN], chose[80] = "";
 	double secs = (double)(now_ns() - f->born_ns) / 1e9;
 
+	if (f->worker->conf->mode == RELAY_AUTO)
+		snprintf(chose, sizeof(chose), ", up by %s, down by %s",
+			 choice(up), choice(down));
 	log_info("%s -> %s: %s: client %s, target %s, %llu bytes up, %llu "
-		 "down, %.3f s, %llu by pipe, %llu by buffer",
+		 "down, %.3f s, %llu by pipe, %llu by buffer%s",
 		 who(f, client), whom(f, target), flow_end_names[f->end],
 		 how(f, FLOW_CLIENT), how(f, FLOW_TARGET),
 		 (unsigned long long)up->delivered,
 		 (unsigned long long)down->delivered, secs,
 		 (unsigned long long)(up->by_pipe + down->by_pipe),
 		 (unsigned long long)(up->delivered - up->by_pipe +
-				      down->delivered - down->by_pipe));
+				      down->delivered - down->by_pipe),
+		 chose);
 }
 
 static void flow_log_trouble(const struct flow *f)

@@ -168,7 +168,7 @@ static void put_conduits(struct writer *w, const struct server *s)
 #undef X
 	close_section(w);
 	open_section(w, "choices");
-#define X(name, words) \
+#define X(name, what, why) \
 	put(w, #name, TOTAL(s, env.tally.choices[CHOICE_##name]));
 	TALLY_CHOICES(X)
 #undef X

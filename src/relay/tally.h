@@ -41,11 +41,11 @@
 	X(pipe_broken, "read(2) of a pipe failed half way") \
 	X(stopped, "cut off by the operator or by a time limit")
 
-/* What --mode=auto chose, each time that it changed: name, in words. */
+/* What --mode=auto chose, each time that it changed: name, what, why. */
 #define TALLY_CHOICES(X)                                 \
-	X(bulk, "a pipe: fills that filled a buffer")    \
-	X(small, "a buffer: fills too small for a pipe") \
-	X(thin, "a buffer: fragments too small for a pipe's slots")
+	X(bulk, "pipe", "the source had much at once")   \
+	X(small, "buffer", "fills too small for a pipe") \
+	X(thin, "buffer", "fragments too small for a pipe's slots")
 
 struct tally_call {
 	counter calls, bytes;
@@ -60,7 +60,8 @@ enum tally_fallback {
 };
 
 enum tally_choice {
-#define X(name, words) CHOICE_##name,
+	CHOICE_none, /* nothing but the buffer that every lane begins with */
+#define X(name, what, why) CHOICE_##name,
 	TALLY_CHOICES(X)
 #undef X
 		CHOICES

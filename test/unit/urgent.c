@@ -93,7 +93,7 @@ START_TEST(the_stream_goes_on_by_pipe_after_it)
 		hear(w.peer[1], 1, n, 2000);
 	}
 	rig_rest(&g);
-	ck_assert_uint_ge(w.relay.lane[0].by_pipe, 1000 + 9 * 2000);
+	ck_assert_uint_eq(w.relay.lane[0].by_pipe, 1000 + 10 * 2000);
 	ck_assert_uint_eq(counter_read(&g.env.tally.fallbacks[FALLBACK_urgent]),
 			  1);
 	rig_spin(&g);
