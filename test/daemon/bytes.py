@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
 """Every byte arrives once, in order and at the other end of its own connection."""
+import socket
 import time
 
 from kit import KIB, MIB, Job, check, equal, exchange, half_close, receive, receive_to_end, run, send, test, ways
@@ -49,19 +50,18 @@ def many_connections_at_once_never_mix_their_bytes(t):
         job.result()
 
 
-@test(each=EVERY_WAY)
-def a_slow_reader_gets_all(t):
-    backend = t.backend()
+@test(each=EVERY_WAY + [OWN, AUTO])
+def a_slow_reader_of_small_segments_gets_all(t):
+    backend = t.backend(options=[(socket.SOL_SOCKET, socket.SO_RCVBUF, 16 * KIB), (socket.IPPROTO_TCP, socket.TCP_MAXSEG, 1000)])
     s = t.forward(backend)
-    client, server = t.pair(s, backend, rcvbuf=16 * KIB)
-    job = Job(send, server, 1, 4 * MIB)
-
-    def read_slowly():
-        for n in range(64):
-            receive(client, 1, 4 * MIB // 64, n * (4 * MIB // 64))
-            time.sleep(0.003)
-    read_slowly()
-    job.result()
+    client, server = t.pair(s, backend, rcvbuf=16 * KIB, maxseg=1000)
+    jobs = [Job(send, server, 1, 2 * MIB), Job(send, client, 2, 2 * MIB)]
+    for at in range(0, 2 * MIB, 32 * KIB):  # each write of it is taken in parts
+        receive(client, 1, 32 * KIB, at)
+        receive(server, 2, 32 * KIB, at)
+        time.sleep(0.003)
+    for job in jobs:
+        job.result()
 
 
 @test(each=EVERY_WAY + [OWN, AUTO])

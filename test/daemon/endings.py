@@ -136,6 +136,21 @@ def an_answer_that_comes_early_and_a_close_reach_a_client_that_still_sends(t):
 
 
 @test(each=EVERY_WAY)
+def a_client_that_reads_only_when_it_has_sent_all_gets_an_early_answer(t):
+    backend, s = begin(t)
+    client, server = t.pair(s, backend, rcvbuf=16 * KIB, timeout=8)
+    send(client, 1, 100 * KIB)
+    receive(server, 1, 100 * KIB)
+    send(server, 2, 200 * KIB)  # more than the client takes without reading
+    time.sleep(0.1)
+    send(client, 1, KIB, 100 * KIB)
+    reset(server)
+    send(client, 1, 24 * MIB, 101 * KIB)  # must not get stuck: what it says goes nowhere
+    kind, got = receive_to_end(client, 2)
+    equal(got, 200 * KIB, f"answer before {kind}")
+
+
+@test(each=EVERY_WAY)
 def a_graceful_early_answer_reaches_a_client_that_still_sends(t):
     backend, s = begin(t)
     client, server = t.pair(s, backend)

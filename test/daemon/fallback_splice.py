@@ -111,7 +111,7 @@ def bulk(t, *options, when):
     equal(totals["bytes"]["delivered"], 32 * MIB, "delivered")
     equal(totals["bytes"]["read"], 32 * MIB, "read")
     check(totals["bytes"]["by_buffer"] > 0, totals["bytes"])
-    equal(proc.count(s.pid, "socket:"), 1, "sockets left")
+    equal(proc.count_becomes(s.pid, 1, "socket:"), 1, "sockets left")
 
 
 def say_all(s, stream, size):

@@ -14,9 +14,9 @@ LITTLE = 0.1  # of a core; a spin takes a whole one
 def costs_nothing(s, what):
     """For a while it must use no cpu, and hardly wake up."""
     cpu, wakeups = proc.cpu(s.pid), proc.wakeups(s.pid)
-    time.sleep(WATCH_S)
+    awake = proc.awake(s.pid, WATCH_S)
     cpu, wakeups = proc.cpu(s.pid) - cpu, proc.wakeups(s.pid) - wakeups
-    check(cpu <= LITTLE * WATCH_S, f"{cpu:.2f} s of cpu in {WATCH_S} s with {what}")
+    check(cpu <= LITTLE * WATCH_S and awake < 0.3, f"{cpu:.2f} s of cpu in {WATCH_S} s, awake for {awake:.0%}, with {what}")
     check(wakeups < 20, f"{wakeups} wake-ups in {WATCH_S} s with {what}")
 
 

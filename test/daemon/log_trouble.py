@@ -135,6 +135,9 @@ def peers_that_vanish_never_kill_it_by_a_signal(t):
             b.close()
         sender.result()
     check(s.alive(), f"exit status {s.process.returncode}")
+    with open(f"/proc/{s.pid}/status") as f:
+        ignored = [int(line.split()[1], 16) for line in f if line.startswith("SigIgn:")][0]
+    check(ignored & 1 << signal.SIGPIPE - 1, "SIGPIPE is not ignored")
     exchange(*t.pair(s, backend), 1, 1000)
 
 

@@ -7,7 +7,7 @@ import select
 import time
 
 from kit import KIB, MIB, Job, Skip, check, equal, exchange, proc, run, send_until_full, test
-from kit.user import public_copy, spare_user
+from kit.user import largest_pipe, pipe_limits, public_copy, spare_user
 
 HELD = 600
 BULK = 96 * MIB
@@ -68,6 +68,13 @@ def as_fast_as_the_first(t, s, backend):
     check(False, f"MiB/s of a first connection {[round(r / MIB) for r in firsts]}, of this one {[round(r / MIB) for r in rates]}")
 
 
+def room_for_others(s):
+    """The user's other programs must still get a pipe as large as any."""
+    if s.user is not None:
+        most = pipe_limits()[1]
+        equal(largest_pipe(s.user), most, "bytes of a pipe that another program of the user gets")
+
+
 def no_small_pipe(s):
     if os.geteuid() == 0 or proc.count(s.pid):
         sizes = proc.pipe_sizes(s.pid)
@@ -103,6 +110,7 @@ def with_600_stalled_readers_the_next_is_as_fast_as_the_first(t):
     after = s.stats_when(lambda totals: totals["connections"]["open"] == HELD)
     moved = {k: after["bytes"][k] - before["bytes"][k] for k in ("by_pipe", "by_buffer")}
     check(sum(moved.values()) >= BULK, moved)
+    room_for_others(s)
     check(after["bytes"]["spilled"] > 0 or after["fallbacks"]["pipe_share"] > 0, "no reader was stalled long enough")
     no_small_pipe(s)
 

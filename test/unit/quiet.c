@@ -120,7 +120,7 @@ START_TEST(a_reader_that_has_stalled_counts_as_silence)
 
 	open_limited(&g, &w, _i, 400, 0);
 	rig_spin(&g);
-	say_until_full(w.peer[0], 1, 50);
+	say_until_full(w.peer[0], 1, 0, 50);
 	wire_wait(&w);
 	ck_assert_int_eq(w.relay.stop, RELAY_IDLE);
 	ck_assert_uint_gt(counter_read(&g.env.tally.dropped[DROP_stopped]), 0);

@@ -101,8 +101,10 @@ START_TEST(all_that_was_acknowledged_before_a_reset_reaches_a_slow_reader)
 	struct wire w;
 	struct rig g;
 
-	open_spinning(&g, &w, _i);
-	said = say_until_full(w.peer[0], 1, 100);
+	rig_open(&g, (enum relay_mode)_i);
+	wire_lay(&g, &w);
+	said = rig_stall(&g, &w, 1);
+	rig_spin(&g);
 	acked = said - (uint64_t)peer_unacked(w.peer[0]);
 	reset(&w, 0);
 	got = hear_until_reset(w.peer[1], 1);
@@ -118,8 +120,10 @@ START_TEST(a_stalled_reader_that_resets_frees_the_writer)
 	struct wire w;
 	struct rig g;
 
-	open_spinning(&g, &w, _i);
-	say_until_full(w.peer[0], 1, 50);
+	rig_open(&g, (enum relay_mode)_i);
+	wire_lay(&g, &w);
+	rig_stall(&g, &w, 1);
+	rig_spin(&g);
 	reset(&w, 1);
 	ck_assert_int_eq(peer_expect_reset(w.peer[0], SOON_MS), 0);
 	expect_resetter(&w, 1);
@@ -263,8 +267,8 @@ START_TEST(a_reader_that_never_reads_is_waited_for_no_longer_than_said)
 	rig_open(&g, (enum relay_mode)_i);
 	g.env.linger_ms = 200;
 	wire_lay(&g, &w);
+	rig_stall(&g, &w, 1);
 	rig_spin(&g);
-	say_until_full(w.peer[0], 1, 50);
 	t = now_ms();
 	reset(&w, 0);
 	wire_wait(&w);
@@ -289,7 +293,7 @@ START_TEST(who_still_sends_to_a_peer_that_is_gone_is_not_held_up)
 	g.env.linger_ms = 2000;
 	wire_lay(&g, &w);
 	rig_spin(&g);
-	say_until_full(w.peer[1], 2, 50);
+	say_until_full(w.peer[1], 2, 0, 50);
 	reset(&w, 1);
 	sleep_ms(50);
 	say(w.peer[0], 1, 0, 8 << 20); /* more than all buffers hold */
@@ -310,9 +314,9 @@ START_TEST(what_has_nowhere_to_go_is_read_within_a_bound)
 	g.env.discard_max = 200000;
 	wire_lay(&g, &w);
 	rig_spin(&g);
-	say_until_full(w.peer[1], 2, 50);
+	say_until_full(w.peer[1], 2, 0, 50);
 	reset(&w, 1);
-	say_until_full(w.peer[0], 1, 50);
+	say_until_full(w.peer[0], 1, 0, 50);
 	wire_wait(&w);
 	rig_rest(&g);
 	l = &w.relay.lane[0];
@@ -331,11 +335,8 @@ START_TEST(a_relay_that_is_stopped_resets_both)
 
 	rig_open(&g, (enum relay_mode)_i);
 	wire_lay(&g, &w);
-	rig_spin(&g);
-	say_until_full(w.peer[0], 1, 50);
-	rig_rest(&g);
+	rig_stall(&g, &w, 1);
 	held = lane_holds(&w.relay.lane[0]);
-	ck_assert_uint_gt(held, 0);
 	relay_stop(&w.relay);
 	relay_stop(&w.relay);
 	ck_assert_int_eq(atomic_load(&w.done), 0); /* not inside a batch */

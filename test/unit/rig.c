@@ -236,6 +236,20 @@ void rig_rest(struct rig *g)
 	atomic_store(&g->spins, false);
 }
 
+uint64_t rig_stall(struct rig *g, struct wire *w, unsigned stream)
+{
+	int64_t end = now_ms() + SOON_MS;
+	uint64_t said = 0;
+
+	do {
+		ck_assert_msg(now_ms() < end, "the lane never holds anything");
+		rig_spin(g);
+		said += say_until_full(w->peer[0], stream, said, 50);
+		rig_rest(g);
+	} while (!lane_holds(&w->relay.lane[0]));
+	return said;
+}
+
 void wire_wait(struct wire *w)
 {
 	int64_t end = now_ms() + SOON_MS;
@@ -271,7 +285,7 @@ void hear(int fd, unsigned stream, uint64_t offset, size_t n)
 	free(buf);
 }
 
-uint64_t say_until_full(int fd, unsigned stream, int ms)
+uint64_t say_until_full(int fd, unsigned stream, uint64_t offset, int ms)
 {
 	int64_t quiet = now_ms() + ms;
 	uint64_t said = 0;
@@ -280,7 +294,7 @@ uint64_t say_until_full(int fd, unsigned stream, int ms)
 	while (now_ms() < quiet) {
 		ssize_t n;
 
-		stamp_fill(buf, stream, said, sizeof(buf));
+		stamp_fill(buf, stream, offset + said, sizeof(buf));
 		n = send(fd, buf, sizeof(buf), MSG_DONTWAIT | MSG_NOSIGNAL);
 		if (n > 0) {
 			said += (uint64_t)n;

@@ -97,6 +97,10 @@ void rig_ambush(struct rig *g, void (*spring)(void *arg), void *arg);
 void rig_spin(struct rig *g);
 void rig_rest(struct rig *g);
 
+/* Has peer 0 say @stream, and a thread turn the loop, until its lane holds what
+ * its sink does not take, and nothing moves. Returns how much was said. */
+uint64_t rig_stall(struct rig *g, struct wire *w, unsigned stream);
+
 /* Waits until @w is done, while the thread turns; fails the test if not soon. */
 void wire_wait(struct wire *w);
 
@@ -104,9 +108,9 @@ void wire_wait(struct wire *w);
 void say(int fd, unsigned stream, uint64_t offset, size_t n);
 void hear(int fd, unsigned stream, uint64_t offset, size_t n);
 
-/* Sends stamped bytes on @fd, from offset 0, until it takes no more and @ms
+/* Sends stamped bytes on @fd, from @offset on, until it takes no more and @ms
  * have passed without a change; returns how many. */
-uint64_t say_until_full(int fd, unsigned stream, int ms);
+uint64_t say_until_full(int fd, unsigned stream, uint64_t offset, int ms);
 
 /* Waits until the other kernel has acknowledged all that @fd has said. */
 void await_acked(int fd);

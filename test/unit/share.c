@@ -175,15 +175,7 @@ START_TEST(stalled_readers_cost_no_cpu)
 	rig_open(&g, (enum relay_mode)_i);
 	for (unsigned i = 0; i < BULKS; i++) {
 		wire_lay(&g, &w[i]);
-		rig_spin(&g);
-		/* the sink's buffers grow while they are filled */
-		for (int tries = 0; tries < 50; tries++) {
-			say_until_full(w[i].peer[0], i, 30);
-			rig_rest(&g);
-			if (lane_holds(&w[i].relay.lane[0]))
-				break;
-		}
-		ck_assert_uint_gt(lane_holds(&w[i].relay.lane[0]), 0);
+		rig_stall(&g, &w[i], i);
 	}
 	rig_settle(&g);
 	/* window probes move a little now and then; a spin is 10000 */
@@ -201,11 +193,7 @@ START_TEST(a_reset_that_waits_for_a_stalled_reader_costs_little)
 
 	rig_open(&g, (enum relay_mode)_i);
 	wire_lay(&g, &w);
-	say(w.peer[0], 1, 0, 1000);
-	peer_small_buffers(w.relay.side[1].watch.fd, 1 << 20);
-	rig_spin(&g);
-	say_until_full(w.peer[0], 1, 50);
-	rig_rest(&g);
+	rig_stall(&g, &w, 1);
 	peer_reset(w.peer[0]);
 	w.peer[0] = -1;
 	rig_settle(&g);

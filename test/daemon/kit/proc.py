@@ -80,6 +80,20 @@ def wakeups(pid):
     return sum(int(_status(f"{pid}/task/{tid}", "voluntary_ctxt_switches")) for tid in os.listdir(f"/proc/{pid}/task"))
 
 
+def awake(pid, seconds):
+    """Of so many seconds: the share in which a thread of it wanted the cpu, whether it got it or not."""
+    until, looks, seen = time.monotonic() + seconds, 0, 0
+    while time.monotonic() < until:
+        time.sleep(0.01)
+        looks += 1
+        for tid in os.listdir(f"/proc/{pid}/task"):
+            with open(f"/proc/{pid}/task/{tid}/stat") as f:
+                if f.read().rsplit(")", 1)[1].split()[0] == "R":
+                    seen += 1
+                    break
+    return seen / looks
+
+
 def watched(pid):
     """For each epoll set: how many descriptors are in it."""
     sets = []

@@ -7,7 +7,7 @@ import subprocess
 
 from .tap import Skip
 
-F_SETPIPE_SZ = 1031
+F_SETPIPE_SZ, F_GETPIPE_SZ = 1031, 1032
 
 
 def spare_user():
@@ -28,22 +28,50 @@ def public_copy(t, binary):
     return path
 
 
+def _fork_as(user, fn):
+    """Runs fn() in a process of that user. Return: its process id."""
+    pid = os.fork()
+    if not pid:
+        try:
+            os.setgroups([])
+            os.setresgid(user, user, user)
+            os.setresuid(user, user, user)
+            fn()
+        finally:
+            os._exit(0)
+    return pid
+
+
+def largest_pipe(user):
+    """Bytes of a pipe that a new program of this user gets, if it asks for all there is."""
+    tell, say = os.pipe()
+
+    def try_it():
+        w = os.pipe()[1]
+        try:
+            fcntl.fcntl(w, F_SETPIPE_SZ, pipe_limits()[1])
+        except OSError:
+            pass
+        os.write(say, b"%d" % fcntl.fcntl(w, F_GETPIPE_SZ))
+    pid = _fork_as(user, try_it)
+    os.close(say)
+    with os.fdopen(tell) as f:
+        text = f.read()
+    os.waitpid(pid, 0)
+    return int(text)
+
+
 def hog_pipes(t, user):
     """Uses up all that this user may have of pipes, until the test ends."""
     full, say_full = os.pipe()
     until, end = os.pipe()
-    pid = os.fork()
-    if not pid:
-        try:
-            os.close(end)
-            os.setgroups([])
-            os.setresgid(user, user, user)
-            os.setresuid(user, user, user)
-            _take_pipes()
-            os.write(say_full, b"full")
-            os.read(until, 1)
-        finally:
-            os._exit(0)
+
+    def hold():
+        os.close(end)
+        _take_pipes()
+        os.write(say_full, b"full")
+        os.read(until, 1)
+    pid = _fork_as(user, hold)
     os.close(say_full)
     os.close(until)
 
