@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Relays that fall silent, or whose owner says that a side is dead: FAULTS 14,
- * something bounds time. _i is the mode.
+ * something bounds time. Where it can matter, _i is the mode.
  */
 #include <errno.h>
 #include <sys/socket.h>
@@ -38,7 +38,7 @@ START_TEST(a_relay_in_which_nothing_moves_is_cut_off_after_idle_ms)
 	struct wire w;
 	struct rig g;
 
-	open_limited(&g, &w, _i, 300, 0);
+	open_limited(&g, &w, RELAY_COPY, 300, 0);
 	expect_cut(&g, &w, RELAY_IDLE, start, 300);
 	rig_close(&g);
 }
@@ -50,7 +50,7 @@ START_TEST(a_byte_now_and_then_either_way_keeps_it)
 	struct rig g;
 	int64_t last = 0;
 
-	open_limited(&g, &w, _i, 800, 0);
+	open_limited(&g, &w, RELAY_SPLICE, 800, 0);
 	rig_spin(&g);
 	for (unsigned n = 0; n < 16; n++) {
 		unsigned i = n & 1;
@@ -69,12 +69,12 @@ END_TEST
 
 START_TEST(after_a_fin_the_other_has_half_close_ms)
 {
-	int who = _i / MODES;
+	int who = _i;
 	struct wire w;
 	struct rig g;
 	int64_t fin;
 
-	open_limited(&g, &w, _i % MODES, 0, 300);
+	open_limited(&g, &w, RELAY_SPLICE, 0, 300);
 	rig_settle(&g);
 	for (int64_t end = now_ms() + 400; now_ms() < end;)
 		rig_settle(&g); /* both are open: there is no limit */
@@ -176,13 +176,11 @@ int main(void)
 	Suite *s = suite_create("quiet");
 	TCase *tc = support_case(s, "quiet");
 
-	tcase_add_loop_test(
-		tc, a_relay_in_which_nothing_moves_is_cut_off_after_idle_ms, 0,
-		MODES);
-	tcase_add_loop_test(tc, a_byte_now_and_then_either_way_keeps_it, 0,
-			    MODES);
-	tcase_add_loop_test(tc, after_a_fin_the_other_has_half_close_ms, 0,
-			    2 * MODES);
+	/* how long nothing moves does not depend on how it would */
+	tcase_add_test(tc,
+		       a_relay_in_which_nothing_moves_is_cut_off_after_idle_ms);
+	tcase_add_test(tc, a_byte_now_and_then_either_way_keeps_it);
+	tcase_add_loop_test(tc, after_a_fin_the_other_has_half_close_ms, 0, 2);
 	tcase_add_loop_test(tc, an_answer_in_time_is_not_cut_off, 0, MODES);
 	tcase_add_loop_test(tc, a_reader_that_has_stalled_counts_as_silence, 0,
 			    MODES);
