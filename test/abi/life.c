@@ -72,6 +72,54 @@ START_TEST(a_transfer_needs_nothing_but_poll_and_is_counted)
 }
 END_TEST
 
+/* Return: whether the kernel lets a socket hold so much. */
+static int set_room(int fd, int bytes)
+{
+	int has;
+	socklen_t len = sizeof(has);
+
+	/* the first is for those who are allowed more */
+	if (setsockopt(fd, SOL_SOCKET, SO_RCVBUFFORCE, &bytes, sizeof(bytes)))
+		setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &bytes, sizeof(bytes));
+	if (setsockopt(fd, SOL_SOCKET, SO_SNDBUFFORCE, &bytes, sizeof(bytes)))
+		setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &bytes, sizeof(bytes));
+	getsockopt(fd, SOL_SOCKET, SO_RCVBUF, &has, &len);
+	return has >= bytes;
+}
+
+/* More than it moves in one go, and all of it there before: no event will ever
+ * tell of the rest. */
+START_TEST(what_is_left_for_the_next_dispatch_is_announced)
+{
+	struct pacer up = { .stream = 1, .size = 5 << 20, .end = 1 };
+	struct pacer down = { .stream = 1, .size = 5 << 20, .end = 1 };
+	struct sluice *s = scene_open(_i);
+	struct sluice_result r;
+	struct call c;
+
+	call_plug(&c);
+	if (!set_room(c.side[0], 16 << 20) || !set_room(c.side[1], 16 << 20) ||
+	    !set_room(c.peer[1], 16 << 20)) {
+		support_skip("no socket may hold so much here");
+		return;
+	}
+	up.fd = c.peer[0];
+	pacer_start_send(&up);
+	pacer_join(&up);
+	while (peer_unacked(c.peer[0]) > 1)
+		sleep_ms(1);
+	shutdown(c.peer[1], SHUT_WR);
+	ck_assert_int_eq(sluice_relay(s, c.side[0], c.side[1], NULL, NULL), 0);
+	scene_pop(s, &r, SOON_MS);
+	ck_assert_uint_eq(r.delivered[0], 5 << 20);
+	down.fd = c.peer[1];
+	pacer_start_recv(&down);
+	pacer_join(&down);
+	call_hang_up(&c);
+	sluice_free(s);
+}
+END_TEST
+
 START_TEST(the_descriptor_is_quiet_when_there_is_nothing_to_do)
 {
 	struct sluice *s = scene_open(_i);
@@ -358,6 +406,7 @@ int main(void)
 	TCase *tc = support_case(s, "life");
 	static const TTest *const *const tests[] = {
 		&a_transfer_needs_nothing_but_poll_and_is_counted,
+		&what_is_left_for_the_next_dispatch_is_announced,
 		&the_descriptor_is_quiet_when_there_is_nothing_to_do,
 		&the_sockets_are_the_librarys_and_closed_at_the_end,
 		&a_duplicate_that_the_caller_keeps_does_no_harm,

@@ -206,7 +206,7 @@ static void trickle(struct rig *g, struct wire *w, uint64_t *said, uint64_t *hea
  * must come back to a pipe all the same. */
 START_TEST(a_slow_sink_does_not_keep_the_lane_on_buffers_after_it)
 {
-	uint64_t said = 0, heard = 0, before;
+	uint64_t said = 0, heard = 0, before, mark;
 	struct wire w;
 	struct rig g;
 
@@ -218,11 +218,13 @@ START_TEST(a_slow_sink_does_not_keep_the_lane_on_buffers_after_it)
 			 0);
 	for (int i = 0; i < 100; i++)
 		trickle(&g, &w, &said, &heard);
+	mark = said;
 	shout(w.peer[0], 1, said++);
-	for (int i = 0; i < 200; i++)
+	for (int i = 0; i < 20000 && heard <= mark + 200000; i++)
 		trickle(&g, &w, &said, &heard);
 	before = w.relay.lane[0].by_pipe;
-	for (int i = 0; i < 200; i++)
+	mark = heard;
+	for (int i = 0; i < 20000 && heard <= mark + 1000000; i++)
 		trickle(&g, &w, &said, &heard);
 	ck_assert_uint_gt(w.relay.lane[0].by_pipe, before + 500000);
 	wire_hang_up(&w);
