@@ -13,6 +13,7 @@ import time
 from kit import Reader, reset, stamp
 
 PATIENCE_S = 6  # for what must come
+STUCK_S = 0.08   # a flood of which nothing is taken for so long is stuck
 CHUNK = 1 << 18
 SIOCATMARK = getattr(termios, "SIOCATMARK", 0x8905)
 STATES = ("?", "ESTABLISHED", "SYN_SENT", "SYN_RECV", "FIN_WAIT1", "FIN_WAIT", "TIME_WAIT", "CLOSE", "CLOSE_WAIT",
@@ -166,6 +167,10 @@ class End:
         self.flood = Flood(self, n)
         return "ok"
 
+    def do_stuck(self, _):
+        self.flood.wait_until_stuck()
+        return "ok"
+
     def do_poured(self, _):
         return self.flood.wait()
 
@@ -202,6 +207,13 @@ class Flood:
             self._run()
         except OSError as error:
             self._result = _error(error)
+
+    def wait_until_stuck(self):
+        """Until no more of it is taken, or all is."""
+        before, until = None, now() + PATIENCE_S
+        while self._left and self._left != before and now() < until:
+            before = self._left
+            time.sleep(STUCK_S)
 
     def wait(self):
         self._thread.join(PATIENCE_S)

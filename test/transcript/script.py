@@ -19,6 +19,7 @@ between, as fast as they can. The words:
 	catch		receive it, with MSG_OOB
 	inline		have urgent bytes among the others from now on
 	pour N		begin to send N bytes, whether somebody reads or not
+	stuck		wait until no more of that is taken, or all is
 	poured		wait for the end of that
 	accept		be accepted, for an end that is "late"
 	wait		let 30 ms pass; stands alone
@@ -31,7 +32,7 @@ were sent, from the first on, and the kind of every end must be the same.
 """
 
 WORDS = {"say": 1, "hear": 1, "pour": 1, "fin": 0, "close": 0, "reset": 0, "shout": 0, "catch": 0, "inline": 0,
-         "poured": 0, "accept": 0}
+         "stuck": 0, "poured": 0, "accept": 0}
 AMOUNTS = {"say": ("some",), "hear": ("all", "rest"), "pour": ()}
 
 

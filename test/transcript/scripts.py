@@ -141,19 +141,21 @@ a say 100 + a shout, b hear 100, b catch, a say 1 + a fin, b hear all
 FLOODS = """
 a pour 3000000, wait, b hear 3000000, a poured, a close, b hear all
 a pour 3000000, wait, b say 1000, a hear 1000, b hear 3000000, a poured, a fin, b hear all, b close, a hear all
+a pour 12000000, a stuck, b hear 12000000, a poured, a fin, b hear all, b say 10, b close, a hear all
+a pour 12000000, a stuck, b say 500, b fin, a hear all, b hear 12000000, a poured, a close, b hear all
 a pour 2000000, b pour 2000000, wait, b hear 2000000, a hear 2000000, a poured, b poured, a close, b hear all
 a pour 2000000, wait, b fin, a hear all, b hear 2000000, a poured, a fin, b hear all
 a pour 2000000, b hear 1000, wait, b hear 1999000, a poured, a fin, b hear all, b say 10, b close, a hear all
 b fin, a hear all, a pour 3000000, wait, b hear 3000000, a poured, a close, b hear all
 a pour 3000000, b hear 3000000, a poured, b pour 3000000, a hear 3000000, b poured, b close, a hear all
-a pour 8000000, wait, b reset, a poured, a hear all
-a pour 8000000, b hear 100000, b reset, a poured, a hear all
-a pour 8000000, wait, a reset, b hear rest, b close
+a pour 100000000, a stuck, b reset, a poured, a hear all
+a pour 100000000, b hear 100000, b reset, a poured, a hear all
+a pour 8000000, a stuck, a reset, b hear rest, b close
 a pour 8000000, b hear 10000, a reset, b hear rest
-a pour 8000000, wait, a close, b hear rest, b close
-a fin, b hear all, b pour 8000000, wait, a reset, b poured
-a fin, b hear all, b pour 4000000, wait, a hear 4000000, b poured, b close, a hear all
-b fin, a hear all, a pour 8000000, b hear 100, wait, b reset, a poured
+a pour 8000000, a stuck, a close, b hear rest, b close
+a fin, b hear all, b pour 100000000, b stuck, a reset, b poured
+a fin, b hear all, b pour 4000000, b stuck, a hear 4000000, b poured, b close, a hear all
+b fin, a hear all, a pour 100000000, b hear 100, a stuck, b reset, a poured
 b inline, a pour 500000, b hear 500000, a poured, a shout, a say 10, b hear 11, a fin, b hear all
 a pour 2000000, b hear 1000000, wait, b hear 500000, wait, b hear 500000, a poured, a close, b hear all
 """.strip().splitlines()

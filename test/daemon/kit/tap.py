@@ -6,6 +6,7 @@ Scene, which starts what it needs and ends it, whatever happens.
 """
 import faulthandler
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -127,60 +128,64 @@ def _run_here(binary, numbers):
     return bad
 
 
-class _Beside:
-    """One test in a process of its own."""
+class _Share:
+    """Some of the tests, run one after the other by a process of its own."""
 
-    def __init__(self, binary, n):
-        self.n = n
+    def __init__(self, binary, numbers):
+        self.numbers = numbers
         self._said = tempfile.TemporaryFile("w+")
-        self._until = time.monotonic() + _tests[n - 1][2] + 2 * CLEAN_UP_S
-        words = [sys.executable, "-B", sys.argv[0], binary, f"={n}"]
-        self.process = subprocess.Popen(words, stdin=subprocess.DEVNULL, stdout=self._said, stderr=subprocess.STDOUT,
-                                        preexec_fn=end_with_parent)
+        self._until = time.monotonic() + sum(_tests[n - 1][2] + CLEAN_UP_S for n in numbers)
+        words = [sys.executable, "-B", sys.argv[0], binary, "=" + ",".join(map(str, numbers))]
+        self._process = subprocess.Popen(words, stdin=subprocess.DEVNULL, stdout=self._said, stderr=subprocess.STDOUT,
+                                         preexec_fn=end_with_parent)
 
-    def is_over(self):
-        if self.process.poll() is None and time.monotonic() > self._until:
-            self.process.kill()
-            self.process.wait()
-        return self.process.poll() is not None
-
-    def lines(self):
-        """Its lines of TAP, whatever has become of it."""
+    def wait(self):
+        """Return: {number: its lines of TAP}, whatever has become of it."""
+        try:
+            self._process.wait(max(0, self._until - time.monotonic()))
+        except subprocess.TimeoutExpired:
+            self.end()
+        said, lines = {}, []
         self._said.seek(0)
-        lines = self._said.read().splitlines()
-        self._said.close()
-        if any(line.startswith(("ok ", "not ok ")) for line in lines):
-            return lines
-        return ["# " + line for line in lines] + [f"not ok {self.n} - {_title(*_tests[self.n - 1][:2])}"]
+        for line in self._said.read().splitlines():
+            lines.append(line)
+            m = re.match(r"(?:not )?ok (\d+) ", line)
+            if m:
+                said[int(m[1])] = lines
+                lines = []
+        for n in self.numbers:
+            if n not in said:  # it has died of this one
+                said[n] = ["# " + line for line in lines] + [f"not ok {n} - {_title(*_tests[n - 1][:2])}"]
+                lines = []
+        return said
 
     def end(self):
-        self.process.terminate()
-        self.process.wait()
+        if self._process.poll() is None:
+            self._process.terminate()
+            try:
+                self._process.wait(CLEAN_UP_S)
+            except subprocess.TimeoutExpired:
+                self._process.kill()
+                self._process.wait()
 
 
-def _run_beside(binary, numbers, at_once):
-    """Runs each in a process of its own, several at a time. Return: how many failed."""
-    left, running, said, bad = list(numbers), [], {}, 0
+def _run_shared(binary, numbers, at_once):
+    """Shares them out between so many processes. Return: how many failed."""
+    shares, said = [], {}
     try:
-        while left or running:
-            while left and len(running) < at_once:
-                running.append(_Beside(binary, left.pop(0)))
-            for b in [b for b in running if b.is_over()]:
-                running.remove(b)
-                said[b.n] = b.lines()
-            while numbers and numbers[0] in said:  # in their order, as TAP wants it
-                lines = said[numbers.pop(0)]
-                print("\n".join(lines))
-                bad += any(line.startswith("not ok ") for line in lines)
-            time.sleep(0.02)
+        shares = [_Share(binary, numbers[k::at_once]) for k in range(at_once) if numbers[k::at_once]]
+        for share in shares:
+            said.update(share.wait())
     finally:
-        for b in running:
-            b.end()
-    return bad
+        for share in shares:
+            share.end()
+    for n in numbers:  # in their order, as TAP wants it
+        print("\n".join(said[n]))
+    return sum(said[n][-1].startswith("not ok") for n in numbers)
 
 
 def run(at_once=1):
-    """The main program of every test file: FILE SLUICE [PART-OF-A-NAME | =NUMBER].
+    """The main program of every test file: FILE SLUICE [PART-OF-A-NAME | =NUMBER,NUMBER...].
 
     @at_once:	how many of its tests may run at a time: more than one where all they do is wait
     """
@@ -192,9 +197,9 @@ def run(at_once=1):
     sys.stdout.reconfigure(line_buffering=True)
     binary, part = os.path.abspath(sys.argv[1]), sys.argv[2] if len(sys.argv) > 2 else ""
     if part.startswith("="):
-        sys.exit(_run_here(binary, [int(part[1:])]) > 0)
+        sys.exit(_run_here(binary, [int(n) for n in part[1:].split(",")]) > 0)
     numbers = [n for n, t in enumerate(_tests, 1) if part in _title(*t[:2])]
     print(f"1..{len(_tests)}" if len(numbers) == len(_tests) else f"# {len(numbers)} of {len(_tests)}")
     if at_once > 1 and len(numbers) > 1:
-        sys.exit(_run_beside(binary, numbers, at_once) > 0)
+        sys.exit(_run_shared(binary, numbers, at_once) > 0)
     sys.exit(_run_here(binary, numbers) > 0)

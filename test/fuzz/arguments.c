@@ -1,0 +1,156 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * arguments.c - command lines
+ *
+ * A line of the input is an argument; what follows an empty line is what every
+ * file holds. Whatever they are: one of four verdicts, with one line logged if
+ * it is to be an error, and none if not; and what is to be run can be.
+ */
+#include <getopt.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "daemon/conf.h"
+#include "fuzz/fuzz.h"
+
+const char *const fuzz_words[] = {
+	"--mode=splice\n",
+	"--mode=copy\n",
+	"--mode=auto\n",
+	"--pipe-size=64K\n",
+	"--pipes=own\n",
+	"--buffer-size=4K\n",
+	"--workers=2\n",
+	"--connect-timeout=1s\n",
+	"--drain-timeout=0\n",
+	"--idle-timeout=off\n",
+	"--half-close-timeout=5m\n",
+	"--max-lifetime=1h\n",
+	"--linger=10\n",
+	"--discard=0\n",
+	"--keepalive=2m:15s:4\n",
+	"--keepalive=off\n",
+	"--user-timeout=500ms\n",
+	"--dead-timeout=131s\n",
+	"--log-level=debug\n",
+	"--stats\n",
+	"--stats=json\n",
+	"--config=x\n",
+	"-c\nx\n",
+	"-h\n",
+	"-V\n",
+	"--help\n",
+	"--version\n",
+	"--\n",
+	"-",
+	"=",
+	"127.0.0.1:0\n",
+	"127.0.0.1:9\n",
+	"[::1]:80\n",
+	"8080\n",
+	"\n\n",
+	"127.0.0.1 0 ::1 9\n",
+	"--buffer-size=17M\n",
+	"--pipe-size=2G\n",
+	"1G",
+	"1025",
+	"-hV\n",
+	"--no\n",
+	NULL,
+};
+
+#define MOST_ARGS 40
+
+static void check_keepalive(const struct keepalive *k)
+{
+	if (!k->idle_s)
+		promise(!k->interval_s && !k->count);
+	else
+		promise(k->idle_s <= 32767 && k->interval_s >= 1 &&
+			k->interval_s <= 32767 && k->count >= 1 &&
+			k->count <= 127);
+}
+
+static void check_rule(const struct rule *r)
+{
+	promise(r->n_listens && r->listens && r->n_targets && r->targets);
+	for (unsigned i = 0; i < r->n_targets; i++)
+		promise(r->target.port &&
+			addr_port(&r->targets[i]) == r->target.port);
+	for (unsigned i = 0; i < r->n_listens; i++)
+		promise(addr_port(&r->listens[i]) == r->listen.port);
+}
+
+/* What server_run() relies on. */
+static void check_conf(const struct conf *c)
+{
+	promise(c->mode <= RELAY_AUTO);
+	promise(c->pipe_size >= PIPE_LEAST && c->pipe_size <= PIPE_MOST);
+	promise(c->buffer_size >= 4096 && c->buffer_size <= 16 << 20);
+	promise(c->workers >= 1 && c->workers <= 1024);
+	promise(c->connect_timeout_ms > 0);
+	promise(!c->dead_timeout_ms || c->dead_timeout_ms >= 130000);
+	promise(c->log_level <= LOG_DEBUG && c->stats <= STATS_JSON);
+	check_keepalive(&c->keepalive);
+	promise(c->n_rules > 0);
+	for (unsigned i = 0; i < c->n_rules; i++)
+		check_rule(&c->rules[i]);
+}
+
+/* Cuts @text into arguments. Return: how many. */
+static int cut(char *text, char **argv)
+{
+	int n = 0;
+
+	argv[n++] = (char *)"sluice";
+	while (*text && n < MOST_ARGS) {
+		size_t len = strcspn(text, "\n");
+
+		argv[n++] = text;
+		text += len;
+		if (*text)
+			*text++ = '\0';
+	}
+	argv[n] = NULL;
+	return n;
+}
+
+static void check(int argc, char **argv)
+{
+	struct conf conf;
+	enum conf_verdict verdict;
+
+	optind = 0; /* as if getopt_long(3) had never been called */
+	verdict = conf_load(&conf, argc, argv);
+	switch (verdict) {
+	case CONF_RUN:
+		check_conf(&conf);
+		promise(!sandbox_lines() && !sandbox_usages());
+		break;
+	case CONF_DONE:
+		promise(!sandbox_lines() && sandbox_usages() == 1);
+		break;
+	default:
+		promise(verdict == CONF_USAGE || verdict == CONF_FAILED);
+		promise(sandbox_lines() == 1 && !sandbox_usages());
+	}
+	conf_fini(&conf);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	const uint8_t *file = memmem(data, size, "\n\n", 2);
+	char *argv[MOST_ARGS + 1], *text = malloc(size + 1);
+
+	if (!text)
+		return 0;
+	memcpy(text, data, size);
+	text[file ? (size_t)(file - data) : size] = '\0';
+	if (file)
+		sandbox_begin(file + 2, size - (size_t)(file + 2 - data));
+	else
+		sandbox_begin(NULL, 0);
+	check(cut(text, argv), argv);
+	free(text);
+	return 0;
+}

@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * rules.c - files of rules
+ *
+ * There is one rule before. A file that is read adds rules that can be used, and
+ * logs nothing; one that is not logs one line that names it.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "daemon/conf.h"
+#include "fuzz/fuzz.h"
+
+const char *const fuzz_words[] = {
+	"127.0.0.1 0 127.0.0.1 9\n",
+	"* 8080 localhost http\n",
+	":: 1 [::1] 2\n",
+	"# comment\n",
+	" ",
+	"\t",
+	"\r\n",
+	"\n",
+	"*",
+	"0.0.0.0",
+	"65535",
+	"65536",
+	"[fe80::1%lo]",
+	"example.org",
+	" #",
+	"[",
+	NULL,
+};
+
+#define NAME "rules.conf"
+
+static void check_rule(const struct rule *r)
+{
+	const struct endpoint *ends[] = { &r->listen, &r->target };
+
+	promise(memchr(r->where, 0, sizeof(r->where)));
+	promise(!strncmp(r->where, NAME ":", sizeof(NAME)));
+	promise(atoi(r->where + sizeof(NAME)) > 0);
+	for (int i = 0; i < 2; i++)
+		promise(memchr(ends[i]->host, 0, sizeof(ends[i]->host)));
+	promise(*r->target.host && r->target.port);
+	promise(!r->listens && !r->targets);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	struct conf conf = { 0 };
+	int err;
+
+	if (!conf_add_rule(&conf))
+		return 0;
+	sandbox_begin(data, size);
+	err = conf_read_file(&conf, NAME);
+	promise(err == 0 || err == -1);
+	promise(sandbox_lines() == (err ? 1 : 0));
+	promise(err || conf.n_rules > 1);
+	promise(!*conf.rules[0].where);
+	for (unsigned i = 1; !err && i < conf.n_rules; i++)
+		check_rule(&conf.rules[i]);
+	conf_fini(&conf);
+	promise(!conf.rules && !conf.n_rules);
+	return 0;
+}
