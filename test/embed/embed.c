@@ -16,6 +16,7 @@
 #include "support/suite.h"
 
 #define SOON_MS 5000
+#define MODES	3
 #define BULK	2000000
 
 extern char **environ;
@@ -53,7 +54,7 @@ static int connect_soon(void)
  * listen, so there is one to be thrown away. */
 static void start(int mode)
 {
-	char how[2][8] = { "splice", "copy" }, from[32], to[32];
+	char how[MODES][8] = { "splice", "copy", "auto" }, from[32], to[32];
 	char *argv[] = { getenv("FORWARD"), how[mode], from, to, NULL };
 	int fd = tcp_listen("127.0.0.1", 0);
 
@@ -169,11 +170,12 @@ int main(void)
 	TCase *tc = support_case(s, "embed");
 
 	tcase_add_checked_fixture(tc, NULL, stop);
-	tcase_add_loop_test(tc, bytes_pass_both_ways_and_a_fin_as_a_fin, 0, 2);
-	tcase_add_loop_test(tc, a_reset_passes_as_a_reset, 0, 2);
+	tcase_add_loop_test(tc, bytes_pass_both_ways_and_a_fin_as_a_fin, 0,
+			    MODES);
+	tcase_add_loop_test(tc, a_reset_passes_as_a_reset, 0, MODES);
 	tcase_add_loop_test(
 		tc, a_target_that_is_not_there_resets_the_client_and_nothing_else,
-		0, 2);
-	tcase_add_loop_test(tc, many_connections_pass_at_once, 0, 2);
+		0, MODES);
+	tcase_add_loop_test(tc, many_connections_pass_at_once, 0, MODES);
 	return support_main(s);
 }

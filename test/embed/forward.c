@@ -2,7 +2,7 @@
 /*
  * A TCP port forwarder on sluice.h alone, to read as an example.
  *
- *	forward splice|copy LISTEN TARGET
+ *	forward splice|copy|auto LISTEN TARGET
  *	forward splice 127.0.0.1:8080 192.0.2.1:80
  *
  * The program accepts and connects; once both sockets are there, the library
@@ -130,17 +130,18 @@ static void turn(void)
 
 int main(int argc, char **argv)
 {
+	static const char *const modes[] = { "splice", "copy", "auto" };
 	struct sluice_options options = SLUICE_OPTIONS_INIT;
 
 	if (argc != 4)
-		die("usage: forward splice|copy LISTEN TARGET");
-	options.mode = strcmp(argv[1], "copy") ? SLUICE_SPLICE : SLUICE_COPY;
+		die("usage: forward splice|copy|auto LISTEN TARGET");
+	while (options.mode < 3 && strcmp(argv[1], modes[options.mode]))
+		options.mode++;
 	signal(SIGPIPE, SIG_IGN);
 	errno = -sluice_new(&sluice, &options);
 	if (errno)
-		die("sluice_new");
-	polled[CONTEXT].fd = sluice_fd(sluice);
-	polled[CONTEXT].events = POLLIN;
+		die(argv[1]);
+	polled[CONTEXT] = (struct pollfd){ sluice_fd(sluice), POLLIN, 0 };
 	target = address(argv[3]);
 	open_listener(address(argv[2]));
 	for (;;)

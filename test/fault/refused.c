@@ -116,7 +116,7 @@ START_TEST(a_pipe_that_breaks_when_spilled_ends_its_relay_and_no_other)
 
 	rig_open_sized(&g, RELAY_SPLICE, RIG_BUF_SIZE, RIG_PIPE_SIZE, 1);
 	wire_lay(&g, &stalled);
-	rig_stall(&g, &stalled, 1);
+	rig_stall(&g, &stalled, 0, 1);
 	fault.refusal = (struct refusal){
 		.call = FAULT_read, .err = EIO, .from = 2, .times = -1U / 2
 	};

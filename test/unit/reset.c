@@ -103,7 +103,7 @@ START_TEST(all_that_was_acknowledged_before_a_reset_reaches_a_slow_reader)
 
 	rig_open(&g, (enum relay_mode)_i);
 	wire_lay(&g, &w);
-	said = rig_stall(&g, &w, 1);
+	said = rig_stall(&g, &w, 0, 1);
 	rig_spin(&g);
 	acked = said - (uint64_t)peer_unacked(w.peer[0]);
 	reset(&w, 0);
@@ -122,7 +122,7 @@ START_TEST(a_stalled_reader_that_resets_frees_the_writer)
 
 	rig_open(&g, (enum relay_mode)_i);
 	wire_lay(&g, &w);
-	rig_stall(&g, &w, 1);
+	rig_stall(&g, &w, 0, 1);
 	rig_spin(&g);
 	reset(&w, 1);
 	ck_assert_int_eq(peer_expect_reset(w.peer[0], SOON_MS), 0);
@@ -267,7 +267,7 @@ START_TEST(a_reader_that_never_reads_is_waited_for_no_longer_than_said)
 	rig_open(&g, (enum relay_mode)_i);
 	g.env.linger_ms = 200;
 	wire_lay(&g, &w);
-	rig_stall(&g, &w, 1);
+	rig_stall(&g, &w, 0, 1);
 	rig_spin(&g);
 	t = now_ms();
 	reset(&w, 0);
@@ -290,12 +290,11 @@ START_TEST(who_still_sends_to_a_peer_that_is_gone_is_not_held_up)
 	struct rig g;
 
 	rig_open(&g, (enum relay_mode)_i);
-	g.env.linger_ms = 2000;
 	wire_lay(&g, &w);
+	rig_stall(&g, &w, 1, 2);
 	rig_spin(&g);
-	say_until_full(w.peer[1], 2, 0, 50);
 	reset(&w, 1);
-	sleep_ms(50);
+	sleep_ms(20);
 	say(w.peer[0], 1, 0, 8 << 20); /* more than all buffers hold */
 	hear_until_reset(w.peer[0], 2);
 	expect_resetter(&w, 1);
@@ -305,24 +304,28 @@ END_TEST
 
 START_TEST(what_has_nowhere_to_go_is_read_within_a_bound)
 {
+	int64_t end = now_ms() + SOON_MS;
 	const struct lane *l;
 	struct wire w;
 	struct rig g;
 
 	rig_open(&g, (enum relay_mode)_i);
-	g.env.linger_ms = 300;
 	g.env.discard_max = 200000;
 	wire_lay(&g, &w);
-	rig_spin(&g);
-	say_until_full(w.peer[1], 2, 0, 50);
-	reset(&w, 1);
-	say_until_full(w.peer[0], 1, 0, 50);
-	wire_wait(&w);
-	rig_rest(&g);
 	l = &w.relay.lane[0];
-	ck_assert_int_eq(l->state, LANE_ENDED);
+	rig_stall(&g, &w, 1, 2);
+	reset(&w, 1);
+	do {
+		ck_assert_int_lt(now_ms(), end);
+		rig_spin(&g);
+		say_until_full(w.peer[0], 1, 0, 50);
+		rig_rest(&g);
+	} while (l->state != LANE_ENDED);
+	rig_settle(&g);
 	ck_assert_uint_gt(l->read - l->delivered, 200000);
 	ck_assert_uint_le(l->read - l->delivered, 200000 + RIG_BUF_SIZE);
+	relay_stop(&w.relay);
+	rig_finish(&g, &w);
 	rig_close(&g);
 }
 END_TEST
@@ -335,7 +338,7 @@ START_TEST(a_relay_that_is_stopped_resets_both)
 
 	rig_open(&g, (enum relay_mode)_i);
 	wire_lay(&g, &w);
-	rig_stall(&g, &w, 1);
+	rig_stall(&g, &w, 0, 1);
 	held = lane_holds(&w.relay.lane[0]);
 	relay_stop(&w.relay);
 	relay_stop(&w.relay);

@@ -236,7 +236,7 @@ void rig_rest(struct rig *g)
 	atomic_store(&g->spins, false);
 }
 
-uint64_t rig_stall(struct rig *g, struct wire *w, unsigned stream)
+uint64_t rig_stall(struct rig *g, struct wire *w, int i, unsigned stream)
 {
 	int64_t end = now_ms() + SOON_MS;
 	uint64_t said = 0;
@@ -244,9 +244,9 @@ uint64_t rig_stall(struct rig *g, struct wire *w, unsigned stream)
 	do {
 		ck_assert_msg(now_ms() < end, "the lane never holds anything");
 		rig_spin(g);
-		said += say_until_full(w->peer[0], stream, said, 50);
+		said += say_until_full(w->peer[i], stream, said, 50);
 		rig_rest(g);
-	} while (!lane_holds(&w->relay.lane[0]));
+	} while (!lane_holds(&w->relay.lane[i]));
 	return said;
 }
 

@@ -97,9 +97,9 @@ void rig_ambush(struct rig *g, void (*spring)(void *arg), void *arg);
 void rig_spin(struct rig *g);
 void rig_rest(struct rig *g);
 
-/* Has peer 0 say @stream, and a thread turn the loop, until its lane holds what
+/* Has peer @i say @stream, and a thread turn the loop, until its lane holds what
  * its sink does not take, and nothing moves. Returns how much was said. */
-uint64_t rig_stall(struct rig *g, struct wire *w, unsigned stream);
+uint64_t rig_stall(struct rig *g, struct wire *w, int i, unsigned stream);
 
 /* Waits until @w is done, while the thread turns; fails the test if not soon. */
 void wire_wait(struct wire *w);

@@ -175,7 +175,7 @@ START_TEST(stalled_readers_cost_no_cpu)
 	rig_open(&g, (enum relay_mode)_i);
 	for (unsigned i = 0; i < BULKS; i++) {
 		wire_lay(&g, &w[i]);
-		rig_stall(&g, &w[i], i);
+		rig_stall(&g, &w[i], 0, i);
 	}
 	rig_settle(&g);
 	/* window probes move a little now and then; a spin is 10000 */
@@ -193,7 +193,7 @@ START_TEST(a_reset_that_waits_for_a_stalled_reader_costs_little)
 
 	rig_open(&g, (enum relay_mode)_i);
 	wire_lay(&g, &w);
-	rig_stall(&g, &w, 1);
+	rig_stall(&g, &w, 0, 1);
 	peer_reset(w.peer[0]);
 	w.peer[0] = -1;
 	rig_settle(&g);
