@@ -86,13 +86,14 @@ WRONG = [
 
 # Options with values at the edges of what is right.
 RIGHT = [
-    "--mode=splice", "--mode=copy", "--mode=auto", "--pipes=lend", "--pipes=own", "--pipe-size=64K", "--pipe-size=65536", "--pipe-size=1G",
-    "--pipe-size=1m", "--buffer-size=4K", "--buffer-size=16M", "--workers=1", "--workers=64", "--connect-timeout=1ms",
-    "--connect-timeout=7", "--drain-timeout=0", "--drain-timeout=2m", "--drain-timeout=1h", "--log-level=warn",
-    "--log-level=info", "--log-level=debug", "--stats", "--stats=text", "--stats=json", "--idle-timeout=off",
-    "--idle-timeout=1ms", "--half-close-timeout=off", "--half-close-timeout=1h", "--max-lifetime=off", "--max-lifetime=5m",
-    "--linger=0", "--linger=1m", "--discard=0", "--discard=1G", "--keepalive=off", "--keepalive=9h:9h:127",
-    "--keepalive=1:1s:1", "--user-timeout=off", "--user-timeout=30s", "--dead-timeout=off", "--dead-timeout=130s",
+    "--mode=splice", "--mode=copy", "--mode=auto", "--pipes=lend", "--pipes=own", "--pipe-size=64K",
+    "--pipe-size=65536", "--pipe-size=1G", "--pipe-size=1m", "--buffer-size=4K", "--buffer-size=16M", "--workers=1",
+    "--workers=64", "--connect-timeout=1ms", "--connect-timeout=7", "--drain-timeout=0", "--drain-timeout=2m",
+    "--drain-timeout=1h", "--log-level=warn", "--log-level=info", "--log-level=debug", "--stats", "--stats=text",
+    "--stats=json", "--idle-timeout=off", "--idle-timeout=1ms", "--half-close-timeout=off", "--half-close-timeout=1h",
+    "--max-lifetime=off", "--max-lifetime=5m", "--linger=0", "--linger=1m", "--discard=0", "--discard=1G",
+    "--keepalive=off", "--keepalive=9h:9h:127", "--keepalive=1:1s:1", "--user-timeout=off", "--user-timeout=30s",
+    "--dead-timeout=off", "--dead-timeout=130s",
 ]
 
 
@@ -141,7 +142,8 @@ def help_goes_to_stdout_and_names_every_option(t):
         equal((status, err), (0, []), "exit status and stderr")
         for option in ("--config", "--mode", "--pipe-size", "--pipes", "--buffer-size", "--workers", "--connect-timeout",
                        "--drain-timeout", "--idle-timeout", "--half-close-timeout", "--max-lifetime", "--linger", "--discard",
-                       "--keepalive", "--dead-timeout", "--user-timeout", "--log-level", "--stats", "--help", "--version", "LISTEN", "TARGET"):
+                       "--keepalive", "--dead-timeout", "--user-timeout", "--log-level", "--stats", "--help", "--version",
+                       "LISTEN", "TARGET"):
             check(option in out, f"{option} is not in the help")
         check(max(map(len, out.splitlines())) <= 80, "a line of the help is wider than 80")
 

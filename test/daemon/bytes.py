@@ -52,7 +52,8 @@ def many_connections_at_once_never_mix_their_bytes(t):
 
 @test(each=EVERY_WAY + [OWN, AUTO])
 def a_slow_reader_of_small_segments_gets_all(t):
-    backend = t.backend(options=[(socket.SOL_SOCKET, socket.SO_RCVBUF, 16 * KIB), (socket.IPPROTO_TCP, socket.TCP_MAXSEG, 1000)])
+    backend = t.backend(options=[(socket.SOL_SOCKET, socket.SO_RCVBUF, 16 * KIB),
+                                 (socket.IPPROTO_TCP, socket.TCP_MAXSEG, 1000)])
     s = t.forward(backend)
     client, server = t.pair(s, backend, rcvbuf=16 * KIB, maxseg=1000)
     jobs = [Job(send, server, 1, 2 * MIB), Job(send, client, 2, 2 * MIB)]
@@ -86,8 +87,8 @@ def short_connections_one_after_the_other_are_each_their_own(t):
         client.close()
 
 
-@test(each=[{"mode": "splice", "pipe-size": "64K"}, {"mode": "splice", "pipe-size": "1G"}, {"mode": "copy", "buffer-size": "4K"},
-            {"mode": "copy", "buffer-size": "16M"}])
+@test(each=[{"mode": "splice", "pipe-size": "64K"}, {"mode": "splice", "pipe-size": "1G"},
+            {"mode": "copy", "buffer-size": "4K"}, {"mode": "copy", "buffer-size": "16M"}])
 def the_smallest_and_the_largest_conduits_carry_bytes(t):
     backend = t.backend()
     s = t.forward(backend)

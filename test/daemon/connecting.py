@@ -3,22 +3,15 @@
 """While the target is being connected to, and when it cannot be."""
 import time
 
-from kit import (KIB, FullBacklog, MODES, check, end_of, equal, exchange, half_close, proc, receive, receive_to_end, reset, run,
-                 send, test, told, ways)
+from kit import (KIB, MODES, FullBacklog, Nobody, check, end_of, equal, exchange, half_close, proc, receive_to_end,
+                 reset, run, send, test, told, ways)
 
 EVERY_WAY = ways()
 
 
-def nobody_there(t):
-    """An address of this machine where nobody listens."""
-    backend = t.backend()
-    backend.close()
-    return backend
-
-
 @test(each=EVERY_WAY)
 def a_client_is_told_at_once_when_the_target_refuses(t):
-    s = t.forward(nobody_there(t))
+    s = t.forward(t.keep(Nobody()))
     for _ in range(30):
         since = time.monotonic()
         equal(told(s), "RST", "what a client is told")

@@ -4,8 +4,8 @@
 import socket
 import time
 
-from kit import (KIB, MIB, Job, check, end_of, equal, exchange, half_close, proc, receive, receive_to_end, reset, run, send,
-                 stamp, test, ways)
+from kit import (KIB, MIB, Job, check, end_of, equal, exchange, half_close, proc, receive, receive_to_end, reset, run,
+                 send, stamp, test, ways)
 
 EVERY_WAY = ways() + [{"mode": "splice", "pipes": "own", "workers": 1}]
 

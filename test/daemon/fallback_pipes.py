@@ -4,7 +4,7 @@
 import resource
 import socket
 
-from kit import (KIB, MIB, Job, Skip, check, equal, exchange, half_close, proc, receive, receive_to_end, run, send_until_full,
+from kit import (KIB, MIB, Job, Skip, check, equal, exchange, half_close, proc, receive_to_end, run, send_until_full,
                  test)
 from kit.strace import Attached, Strace
 from kit.user import hog_pipes, pipe_limits, public_copy, spare_user

@@ -11,13 +11,8 @@ TRIES = 5  # where a busy machine made it ask once more or less
 
 
 def settle(s):
-    """Waits until it makes no more calls."""
-    before = None
-    while True:
-        now = s.stats()["calls"], s.stats()["eagain"]
-        if now == before:
-            return
-        before = now
+    """Waits until it has asked for more, in vain, and gone to sleep."""
+    check(proc.wait_for(lambda: proc.sleeps(s.pid) and proc.sleeps(s.pid), every=0.002), "it does not go to sleep")
 
 
 def talk(t, strace):
@@ -29,7 +24,7 @@ def talk(t, strace):
     for n in range(MESSAGES):
         send(client, 1, MESSAGE, n * MESSAGE)
         receive(server, 1, MESSAGE, n * MESSAGE)
-        settle(s)  # until it has asked for more in vain
+        settle(s)
     half_close(client)
     equal(receive_to_end(server, 0), ("FIN", 0), "end of the question")
     send(server, 2, MESSAGE)

@@ -68,7 +68,7 @@ def free_pipes_are_closed_after_a_while(t):
         receive(client, 1, size)
     totals = s.stats_when(lambda totals: totals["pipes"]["now"] == 1, within=14)
     equal(totals["pipes"]["now"], 1, "pipes left")
-    equal(proc.count(s.pid, "pipe:"), 4, "ends of pipes, with its stdout and stderr")
+    equal(proc.count_becomes(s.pid, 4, "pipe:"), 4, "ends of pipes, with its stdout and stderr")
 
 
 @test(each=ways(workers=(1,)))

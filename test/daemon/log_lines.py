@@ -4,8 +4,8 @@
 import re
 import time
 
-from kit import (KIB, MODES, FullBacklog, Job, check, end_of, equal, exchange, half_close, proc, receive, receive_to_end, reset,
-                 run, send, send_until_full, test, told, ways)
+from kit import (KIB, MODES, FullBacklog, Job, Nobody, check, end_of, equal, exchange, half_close, proc, receive,
+                 receive_to_end, reset, run, send, send_until_full, test, told, ways)
 
 END = re.compile(r"^sluice: (?P<who>\S+) -> (?P<whom>\S+): (?P<end>\w+): client (?P<client>[^,]+), target (?P<target>[^,]+), "
                  r"(?P<up>\d+) bytes up, (?P<down>\d+) down, (?P<seconds>[\d.]+) s, (?P<pipe>\d+) by pipe, "
@@ -50,13 +50,10 @@ def by_default_only_start_and_stop_are_said(t):
 
 @test(each=MODES)
 def at_error_not_even_start_and_stop_are_said(t):
-    backend = t.backend()
-    port = backend.addr[1]
-    backend.close()
-    with_port = t.backend()
-    listen = with_port.addr
-    with_port.close()
-    s = t.sluice("--log-level=error", "%s:%d" % listen, f"127.0.0.1:{port}", ready=False)
+    nobody, spare = t.keep(Nobody()), t.backend()
+    listen = spare.addr
+    spare.close()
+    s = t.sluice("--log-level=error", "%s:%d" % listen, "%s:%d" % nobody.addr, ready=False)
     check(proc.wait_for(lambda: proc.listening(listen[1])), "not listening")
     for _ in range(3):
         told(listen)

@@ -6,7 +6,7 @@ import resource
 import select
 import time
 
-from kit import KIB, MIB, Job, Skip, check, equal, exchange, proc, run, send_until_full, test
+from kit import KIB, MIB, Job, Skip, check, equal, exchange, proc, run, test
 from kit.user import largest_pipe, pipe_limits, public_copy, spare_user
 
 HELD = 600
@@ -65,7 +65,8 @@ def as_fast_as_the_first(t, s, backend):
         server.close()
         if max(rates) >= LEAST * sorted(firsts)[len(firsts) // 2]:
             return
-    check(False, f"MiB/s of a first connection {[round(r / MIB) for r in firsts]}, of this one {[round(r / MIB) for r in rates]}")
+    check(False, f"MiB/s of a first connection {[round(r / MIB) for r in firsts]}, "
+                 f"of this one {[round(r / MIB) for r in rates]}")
 
 
 def room_for_others(s):

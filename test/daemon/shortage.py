@@ -3,9 +3,9 @@
 """More clients than descriptors: they wait, and nobody spins or is turned away."""
 import resource
 import socket
-import time
 
-from kit import Job, check, end_of, equal, exchange, half_close, proc, receive, reset, run, send, send_until_full, stamp, test, ways
+from kit import (Job, check, end_of, equal, exchange, half_close, proc, receive, reset, run, send, send_until_full,
+                 stamp, test, ways)
 
 LIMIT = 40  # descriptors
 CLIENTS = 40

@@ -5,6 +5,7 @@
  * There is one rule before. A file that is read adds rules that can be used, and
  * logs nothing; one that is not logs one line that names it.
  */
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -46,6 +47,42 @@ static void check_rule(const struct rule *r)
 	promise(!r->listens && !r->targets);
 }
 
+/* How many words stand in a line, before a comment. */
+static unsigned count_words(const char *line, size_t n)
+{
+	unsigned words = 0;
+	bool inside = false;
+
+	for (size_t i = 0; i < n; i++) {
+		bool blank = strchr(" \t\r", line[i]);
+
+		if (!blank && !inside && line[i] == '#')
+			break;
+		words += !blank && !inside;
+		inside = !blank;
+	}
+	return words;
+}
+
+/* A line that was understood has four words, or none. Return: how many have. */
+static unsigned count_rules(const char *text, size_t size)
+{
+	unsigned rules = 0;
+
+	while (size) {
+		const char *end = memchr(text, '\n', size);
+		size_t n = end ? (size_t)(end - text) : size;
+		unsigned words = count_words(text, n);
+
+		promise(words == 0 || words == 4);
+		rules += words == 4;
+		n += end != NULL;
+		text += n;
+		size -= n;
+	}
+	return rules;
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	struct conf conf = { 0 };
@@ -58,6 +95,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	promise(err == 0 || err == -1);
 	promise(sandbox_lines() == (err ? 1 : 0));
 	promise(err || conf.n_rules > 1);
+	promise(err || conf.n_rules - 1 == count_rules((const char *)data, size));
 	promise(!*conf.rules[0].where);
 	for (unsigned i = 1; !err && i < conf.n_rules; i++)
 		check_rule(&conf.rules[i]);

@@ -27,7 +27,8 @@ def nothing_is_left(t, s, base):
     proc.wait_for(lambda: _fds(s) == base.fds)
     equal(_fds(s), base.fds, "descriptors that are no pipes")
     ends = proc.count(s.pid, "pipe:")
-    check(ends <= 2 * totals["pipes"]["now"] + 2, f"{ends} ends of pipes; the totals say {totals['pipes']['now']} pipes")
+    pipes = totals["pipes"]["now"]
+    check(ends <= 2 * pipes + 2, f"{ends} ends of pipes; the totals say {pipes} pipes")
     if not proc.sanitized(t.binary):
         grown = proc.rss(s.pid) - base.rss
         check(grown <= MOST_GROWTH, f"{grown // KIB} KiB more memory than before")

@@ -9,11 +9,10 @@ import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), os.pardir, "daemon"))
 
-from kit import (KIB, FullBacklog, Job, check, end_of, equal, exchange, half_close, proc, receive, receive_to_end,  # noqa: E402
-                 reset, run, send, send_until_full, stamp, test, ways)
+from kit import (KIB, FullBacklog, Job, check, end_of, equal, exchange, half_close, proc, receive,  # noqa: E402
+                 receive_to_end, reset, run, send, send_until_full, stamp, test, ways)
 
 EVERY_WAY = ways(workers=(1,))
-AGAIN_S = 3.5  # a SYN to a queue that was full is sent again after one second, and after two more
 
 
 def begin(t, *options):
@@ -77,19 +76,26 @@ def the_clock_of_idle_timeout_starts_when_the_target_has_answered(t):
     equal(s.stats_at_rest()["connections"]["ended"]["idle_timeout"], 1, "idle_timeout")
 
 
-@test(each=EVERY_WAY)
-def the_clock_of_max_lifetime_starts_with_the_client(t):
+def lifetime_of_one_that_waited(t):
+    """How long a connection lasts with a limit of 2.5 s, whose target answers after about one."""
     target = t.keep(FullBacklog())
-    s = t.forward(target, "--max-lifetime=500ms")
+    s = t.forward(target, "--max-lifetime=2500ms")
+    since = time.monotonic()
     client = t.connect(s)
     client.sendall(b"x")
-    time.sleep(0.8)
-    equal(s.stats()["connections"]["open"], 1, "open: while it connects, --connect-timeout is what counts")
+    time.sleep(0.3)
     target.make_room()
-    since = time.monotonic()
     equal(end_of(client), "RST", "what the client is told")
-    check(time.monotonic() - since < AGAIN_S + 3, "it was not old at once")
     equal(s.stats_at_rest()["connections"]["ended"]["max_lifetime"], 1, "max_lifetime")
+    return time.monotonic() - since
+
+
+@test(each=EVERY_WAY)
+def the_clock_of_max_lifetime_starts_with_the_client(t):
+    took = lifetime_of_one_that_waited(t)
+    if took > 3.1:  # a machine that is busy, or a SYN that came too early: once more
+        took = lifetime_of_one_that_waited(t)
+    check(2.3 < took < 3.1, f"cut off after {took:.3f} s, not about 2.5")
 
 
 @test(each=EVERY_WAY)
@@ -160,24 +166,25 @@ def a_reader_that_is_slow_but_reads_gets_all_before_the_reset(t):
 def an_early_answer_is_whole_however_little_may_be_discarded(t):
     for most in ("0", "64K"):
         backend, s = begin(t, "--discard=" + most)
-        for _ in range(5):
-            client, server = t.pair(s, backend)
-            sender = Job(_say_until_told, client)
-            receive(server, 1, 100 * KIB)
-            send(server, 2, 50 * KIB)
-            server.close()  # with bytes unread: its kernel resets
-            kind, got = receive_to_end(client, 2)
-            equal(got, 50 * KIB, f"answer before {kind}")
-            client.close()
-            sender.result()
-        ended(s, target_reset=5)
+        client, server = t.pair(s, backend, rcvbuf=4 * KIB)
+        sender = Job(_say_until_told, client)
+        receive(server, 1, 100 * KIB)
+        send(server, 2, 50 * KIB)  # more than the client's kernel takes before he reads
+        time.sleep(0.1)
+        reset(server)
+        time.sleep(0.3)  # in which the client says more than may be discarded
+        check(sender.running(), "the client was told before he had his answer")
+        kind, got = receive_to_end(client, 2)
+        equal(got, 50 * KIB, f"answer before {kind}")
+        client.close()
+        sender.result()
+        ended(s, target_reset=1)
 
 
 def _say_until_told(client):
     try:
-        for n in range(4000):
+        for n in range(100000):
             client.sendall(stamp(1, n * 16 * KIB, 16 * KIB))
-            time.sleep(0.0002)
     except OSError:
         pass
 
@@ -199,11 +206,11 @@ def what_was_said_before_a_reset_is_the_targets_if_it_had_answered(t):
     client = t.connect(s)
     s.stats_when(lambda totals: totals["connections"]["accepted"] == 1)
     s.signal(signal.SIGSTOP)
+    send(client, 1, 5000)  # so that epoll tells of the client first
     target.make_room()
     server = target.accept()
     while is_over(server):
         server = target.accept()
-    send(client, 1, 5000)
     reset(client)
     s.signal(signal.SIGCONT)
     equal(receive_to_end(t.keep(server), 1), ("RST", 5000), "what the target hears")

@@ -6,9 +6,9 @@ MOST_UNREAD = 30000   # of an end: no more than a receive buffer takes at once
 MOVES = (3, 9)        # in a script, at least and at most
 SIZES = (1, 7, 100, 1000, 1448, 5000, 20000)
 
-# How often a move is what: the first word says of which kind.
-WEIGHTS = {"say": 30, "hear": 20, "hear all": 12, "fin": 10, "close": 7, "reset": 5, "shout": 7, "catch": 3, "inline": 3,
-           "burst": 8, "wait": 2}
+# How often a move is what.
+WEIGHTS = {"say": 30, "hear": 20, "hear all": 12, "fin": 10, "close": 7, "reset": 5, "shout": 7, "catch": 3,
+           "inline": 3, "burst": 8, "wait": 2}
 BURSTS = (("say", "say"), ("say", "fin"), ("say", "close"), ("say", "reset"), ("say", "shout"), ("say", "shout", "say"),
           ("shout", "say"), ("say", "say", "say", "fin"), ("say", "shout", "fin"), ("fin", "close"), ("shout", "close"))
 

@@ -3,8 +3,8 @@
 import sys
 
 from . import proc
-from .peers import (KIB, MIB, Backend, Echo, FullBacklog, Job, connect, end_of, exchange, half_close, has_ipv6,
-                    receive, receive_to_end, reset, send, send_until_full, told)
+from .peers import (KIB, MIB, Backend, Echo, FullBacklog, Job, Nobody, connect, end_of, exchange, half_close,
+                    has_ipv6, receive, receive_to_end, reset, send, send_until_full, told)
 from .stamp import Reader, stamp
 from .tap import MODES, Fail, Skip, check, equal, need_ipv6, run, test, ways
 

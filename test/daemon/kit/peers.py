@@ -46,6 +46,18 @@ def has_ipv6():
         return False
 
 
+class Nobody:
+    """An address where nobody listens, kept from others: connects to it are refused."""
+
+    def __init__(self):
+        self.socket = socket.socket()
+        self.socket.bind(("127.0.0.1", 0))
+        self.addr = self.socket.getsockname()
+
+    def close(self):
+        self.socket.close()
+
+
 class FullBacklog(Backend):
     """A backend whose queue is full: connects to it stay under way."""
 

@@ -94,6 +94,15 @@ def awake(pid, seconds):
     return seen / looks
 
 
+def sleeps(pid):
+    """Whether every thread of it waits for something to happen."""
+    for tid in os.listdir(f"/proc/{pid}/task"):
+        with open(f"/proc/{pid}/task/{tid}/stat") as f:
+            if f.read().rsplit(")", 1)[1].split()[0] != "S":
+                return False
+    return True
+
+
 def watched(pid):
     """For each epoll set: how many descriptors are in it."""
     sets = []
@@ -125,6 +134,43 @@ def listening(port, pid="self"):
 def listens(pid, port):
     """Whether this process does."""
     return bool(_listeners(port, pid) & set(descriptors(pid).values()))
+
+
+def threads(pid):
+    """A line for each thread: its name, its state, and where in the kernel it waits."""
+    lines = []
+    for tid in sorted(os.listdir(f"/proc/{pid}/task"), key=int):
+        with open(f"/proc/{pid}/task/{tid}/stat") as stat, open(f"/proc/{pid}/task/{tid}/wchan") as wchan:
+            head, tail = stat.read().rsplit(")", 1)
+            lines.append(f"{head.split('(', 1)[1]}: {tail.split()[0]} {wchan.read()}")
+    return lines
+
+
+def connections(pid):
+    """A line for each of its IPv4 connections, from both of its ends if they are on this machine."""
+    own = set(descriptors(pid).values())
+    with open(f"/proc/{pid}/net/tcp") as f:
+        rows = [line.split() for line in f][1:]
+    rows = [r for r in rows if r[3] != "0A"]
+    mine = [r for r in rows if f"socket:[{r[9]}]" in own]
+    ends = {r[1] for r in mine} | {r[2] for r in mine}
+    lines = []
+    for r in rows:
+        if r[1] in ends and r[2] in ends:
+            a, b = (int(x.rsplit(":", 1)[1], 16) for x in r[1:3])
+            tx, rx = (int(x, 16) for x in r[4].split(":"))
+            timer, when = r[5].split(":")
+            whose = "ours" if f"socket:[{r[9]}]" in own else "a peer's"
+            lines.append(f"port {a} to {b}, {whose}: state {int(r[3], 16)}, {tx} to send, {rx} to read, "
+                         f"timer {int(timer)} in {int(when, 16) / _TICKS:.2f} s, {int(r[6], 16)} retransmits")
+    return lines
+
+
+def tcp_memory():
+    """How much of its memory for TCP the whole machine uses: short of it, it drops what others are sent."""
+    with open("/proc/net/sockstat") as used, open("/proc/sys/net/ipv4/tcp_mem") as limits:
+        pages = [line.split()[-1] for line in used if line.startswith("TCP:")][0]
+        return f"TCP uses {pages} pages; it is short of them from {limits.read().split()[1]} on"
 
 
 def wait_for(true, within=5, every=0.01):

@@ -9,6 +9,8 @@ import subprocess
 import threading
 import time
 
+from . import proc
+
 READY = re.compile(r"^sluice: ready: ")
 RULE = re.compile(r"^sluice: (\S+) -> (\S+)")
 _PR_SET_PDEATHSIG = 1
@@ -178,9 +180,16 @@ class Sluice:
                 raise AssertionError(f"not a line of ours on stderr: {line}")
 
     def story(self):
+        """What became of it, what it said, and what its threads and sockets are at."""
         lines = self.err.lines if self.err else []
         state = "running" if self.alive() else f"exit status {self.process.returncode}"
-        return "\n".join([" ".join(self.argv), f"  {state}"] + ["  " + li for li in lines[:10] + lines[10:][-20:]])
+        told = [" ".join(self.argv), f"  {state}"] + ["  " + li for li in lines[:10] + lines[10:][-20:]]
+        if self.alive():
+            try:
+                told += ["  " + li for li in proc.threads(self.pid) + proc.connections(self.pid)[:20]]
+            except OSError:
+                pass
+        return "\n".join(told)
 
     def close(self):
         if self.process and self.alive():

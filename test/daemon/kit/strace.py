@@ -18,7 +18,8 @@ def need_strace():
     if _works is None:
         strace = shutil.which("strace")
         _works = bool(strace) and not subprocess.run(
-            [strace, "-D", "-f", "--seccomp-bpf", "-o", "/dev/null", "-e", "trace=splice", "-e", "inject=splice:error=EINVAL:when=1", "true"],
+            [strace, "-D", "-f", "--seccomp-bpf", "-o", "/dev/null", "-e", "trace=splice",
+             "-e", "inject=splice:error=EINVAL:when=1", "true"],
             stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL).returncode
     if not _works:
         raise Skip("strace cannot trace here, or is too old" if shutil.which("strace") else "strace is not installed")

@@ -14,6 +14,7 @@ import tempfile
 import time
 import traceback
 
+from . import proc
 from .peers import has_ipv6
 from .scene import Scene
 from .sluice import end_with_parent
@@ -104,6 +105,7 @@ def _run_one(scene, fn, limit):
     finally:
         signal.alarm(0)
     _note(scene.story())
+    _note(proc.tcp_memory())
     return "", False
 
 
