@@ -20,6 +20,7 @@ enum stats_format {
  * struct conf - options and rules
  * @rules:	owned
  * @*_ms:	times in milliseconds; 0 is never, where there is no limit
+ * @look_us, @look_adapts: as look_init() takes them
  * @stats:	what is printed at the end; SIGUSR1 prints text if it is none
  */
 struct conf {
@@ -31,10 +32,12 @@ struct conf {
 	unsigned workers;
 	unsigned connect_timeout_ms, drain_timeout_ms;
 	unsigned idle_timeout_ms, half_close_timeout_ms, max_lifetime_ms;
-	unsigned user_timeout_ms, dead_timeout_ms;
+	unsigned dead_timeout_ms;
 	unsigned linger_ms;
 	size_t discard_max;
-	struct keepalive keepalive;
+	struct tuning tuning;
+	unsigned look_us;
+	bool look_adapts;
 	enum log_level log_level;
 	enum stats_format stats;
 };

@@ -201,12 +201,12 @@ static void flow_relay_done(struct relay *r)
 /* Begins one connect; gives up the reserve if there is no descriptor left. */
 static int begin_connect(struct worker *w, const struct addr *to)
 {
-	unsigned ms = w->conf->user_timeout_ms;
-	int fd = sock_connect(to, ms);
+	const struct tuning *tuning = &w->conf->tuning;
+	int fd = sock_connect(to, tuning);
 
 	if (fd == -EMFILE &&
 	    (pipes_close_free(&w->env.pipes) || worker_use_reserve(w)))
-		fd = sock_connect(to, ms);
+		fd = sock_connect(to, tuning);
 	return fd;
 }
 
@@ -310,8 +310,8 @@ static void flow_relay(struct flow *f)
 	loop_untimer(&f->worker->loop, &f->deadline);
 	counter_add(&f->worker->stats.connected, 1);
 	flow_to(f, FLOW_RELAYING);
+	flow_limit_life(f); /* first: there is room for one deadline now */
 	relay_start(&f->relay, flow_relay_done);
-	flow_limit_life(f);
 }
 
 static void flow_target_ready(struct watch *w)

@@ -20,16 +20,48 @@
 /* Listens; what is set on the socket is inherited by those it accepts. */
 static int open_socket(const struct conf *conf, const struct addr *at)
 {
-	cleanup(close_fdp) int fd = sock_listen(at, BACKLOG);
+	const struct tuning *tuning = &conf->tuning;
+	cleanup(close_fdp) int fd = sock_listen(at, BACKLOG, tuning);
 	int err = 0;
 
 	if (fd < 0)
 		return steal_fd(&fd);
-	if (conf->keepalive.idle_s)
-		err = sock_keepalive(fd, &conf->keepalive);
-	if (!err && conf->user_timeout_ms)
-		err = sock_user_timeout(fd, conf->user_timeout_ms);
+	if (tuning->keepalive.idle_s)
+		err = tune_keepalive(fd, &tuning->keepalive);
 	return err ? err : steal_fd(&fd);
+}
+
+/* Says what the kernel made smaller. */
+static void say_capped(const char *name, int wished, int got, const char *limit)
+{
+	if (got < wished)
+		log_warn("--%s=%d: the kernel grants %d (%s)", name, wished,
+			 got, limit);
+}
+
+/* Whether the kernel lets us set on sockets what was asked for. */
+static int try_tuning(const struct conf *conf)
+{
+	const struct tuning *t = &conf->tuning;
+	struct tuning got;
+	int err;
+	const char *refused = tune_try(t, &got, &err);
+
+	if (refused && !strcmp(refused, "congestion")) {
+		log_error("--congestion=%s: %s; see net.ipv4.tcp_%s"
+			  "_congestion_control",
+			  t->congestion,
+			  err == -ENOENT ? "the kernel does not have it"
+					 : strerror(-err),
+			  err == -EPERM ? "allowed" : "available");
+	} else if (refused) {
+		log_error("--%s: the kernel refuses it: %s", refused,
+			  strerror(-err));
+	} else {
+		say_capped("rcvbuf", t->rcvbuf, got.rcvbuf, "net.core.rmem_max");
+		say_capped("sndbuf", t->sndbuf, got.sndbuf, "net.core.wmem_max");
+	}
+	return refused ? -1 : 0;
 }
 
 /* Return: 0, or -1 and said why; an address may have been left out. */
@@ -92,6 +124,8 @@ int listening_open(struct server *s)
 	const struct conf *conf = s->conf;
 	unsigned n = 0;
 
+	if (try_tuning(conf))
+		return -1;
 	for (unsigned i = 0; i < conf->n_rules; i++)
 		n += conf->rules[i].n_listens;
 	s->open = calloc(n, sizeof(*s->open));

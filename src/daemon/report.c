@@ -157,6 +157,11 @@ static void put_calls(struct writer *w, const struct server *s)
 	put(w, "sink_full", TOTAL(s, env.tally.sink_full));
 	put(w, "no_memory", TOTAL(s, env.tally.no_memory));
 	close_section(w);
+	open_section(w, "busy_poll");
+	put(w, "looks", TOTAL(s, loop.look.looks));
+	put(w, "found", TOTAL(s, loop.look.found));
+	put(w, "crowded", TOTAL(s, loop.look.crowded));
+	close_section(w);
 }
 
 static void put_conduits(struct writer *w, const struct server *s)

@@ -43,9 +43,9 @@ static void sweep(struct timer *t)
 
 		if (f->state != FLOW_RELAYING || now - f->born_ns < SWEEP_NS)
 			continue;
-		if (!f->kept && w->conf->keepalive.idle_s)
-			sock_keepalive(f->relay.side[FLOW_TARGET].watch.fd,
-				       &w->conf->keepalive);
+		if (!f->kept && w->conf->tuning.keepalive.idle_s)
+			tune_keepalive(f->relay.side[FLOW_TARGET].watch.fd,
+				       &w->conf->tuning.keepalive);
 		f->kept = true;
 		check_sink(f, FLOW_CLIENT);
 		check_sink(f, FLOW_TARGET);

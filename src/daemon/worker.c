@@ -86,6 +86,7 @@ int worker_init(struct worker *w, struct server *server, unsigned index)
 		loop_fini(&w->loop);
 		return err;
 	}
+	look_init(&w->loop.look, conf->look_us, conf->look_adapts);
 	w->env.mode = conf->mode;
 	w->env.idle_ms = conf->idle_timeout_ms;
 	w->env.half_close_ms = conf->half_close_timeout_ms;

@@ -231,6 +231,24 @@ static void dispatch(const struct epoll_event *ev)
 	w->fn(w);
 }
 
+/* Return: as epoll_wait(2). */
+static int loop_wait(struct loop *loop, struct epoll_event *ev, int room,
+		     int timeout_ms)
+{
+	bool bulk = loop->bulk;
+	int n;
+
+	loop->bulk = false;
+	if (loop_pending(loop))
+		timeout_ms = 0;
+	if (timeout_ms && !bulk && look_is_due(&loop->look)) {
+		n = look_wait(&loop->look, loop->epfd, ev, room);
+		if (n)
+			return n;
+	}
+	return epoll_wait(loop->epfd, ev, room, timeout_ms);
+}
+
 /**
  * loop_turn() - wait for one batch of events, then run what it put off
  * @timeout_ms:	as for epoll_wait(2); not waited at all if jobs are pending
@@ -243,8 +261,7 @@ int loop_turn(struct loop *loop, int timeout_ms)
 	struct epoll_event ev[LOOP_BATCH];
 	int err = 0, i, n;
 
-	n = epoll_wait(loop->epfd, ev, array_size(ev),
-		       loop_pending(loop) ? 0 : timeout_ms);
+	n = loop_wait(loop, ev, array_size(ev), timeout_ms);
 	if (n < 0 && errno != EINTR)
 		err = -errno;
 

@@ -10,6 +10,7 @@
 #include <sys/epoll.h>
 
 #include "base/list.h"
+#include "net/look.h"
 #include "net/timer.h"
 
 /* What a connected socket is watched for, once and for ever. */
@@ -49,6 +50,9 @@ struct job {
  * @armed_ns:	when the timerfd goes off, UINT64_MAX if it does not
  * @soon:	jobs for the end of this batch
  * @again:	jobs that have had their share: one a turn, behind @soon
+ * @look:	how it waits; see look_init()
+ * @bulk:	set by whoever moved much in this turn: what comes next is not
+ *		worth looking for, since more of it comes at once for waiting
  */
 struct loop {
 	int epfd;
@@ -56,6 +60,8 @@ struct loop {
 	uint64_t armed_ns;
 	struct timers timers;
 	struct list soon, again;
+	struct look look;
+	bool bulk;
 	uint64_t turns;
 };
 

@@ -23,12 +23,13 @@ static int set(int fd, int level, int option, int value)
  * sock_listen() - listen at an address
  * @at:		where; an IPv6 address takes IPv6 clients alone
  * @backlog:	as for listen(2)
+ * @t:		settings
  *
- * Accepted sockets inherit what sock_prepare() sets (K35), which saves calls.
+ * Accepted sockets inherit all that is set here (K35), which saves calls.
  *
  * Return: descriptor, or a negative errno.
  */
-int sock_listen(const struct addr *at, int backlog)
+int sock_listen(const struct addr *at, int backlog, const struct tuning *t)
 {
 	cleanup(close_fdp) int fd =
 		socket(at->sa.sa_family,
@@ -42,6 +43,8 @@ int sock_listen(const struct addr *at, int backlog)
 		err = set(fd, IPPROTO_IPV6, IPV6_V6ONLY, 1);
 	if (!err)
 		err = sock_prepare(fd);
+	if (!err)
+		err = tune(fd, t);
 	if (err)
 		return err;
 	if (bind(fd, &at->sa, addr_len(at)) < 0 || listen(fd, backlog) < 0)
@@ -65,13 +68,13 @@ int sock_accept(int listener, struct addr *from)
 
 /**
  * sock_connect() - begin to connect
- * @user_timeout_ms: TCP_USER_TIMEOUT, 0 for the kernel's own
+ * @t:		settings
  *
  * The outcome is sock_connected()'s to tell, once the socket is writable.
  *
  * Return: descriptor, or a negative errno when it has failed already.
  */
-int sock_connect(const struct addr *to, unsigned user_timeout_ms)
+int sock_connect(const struct addr *to, const struct tuning *t)
 {
 	cleanup(close_fdp) int fd =
 		socket(to->sa.sa_family,
@@ -81,8 +84,8 @@ int sock_connect(const struct addr *to, unsigned user_timeout_ms)
 	if (fd < 0)
 		return -errno;
 	err = sock_prepare(fd);
-	if (!err && user_timeout_ms)
-		err = sock_user_timeout(fd, user_timeout_ms);
+	if (!err)
+		err = tune(fd, t);
 	if (err)
 		return err;
 	if (connect(fd, &to->sa, addr_len(to)) < 0 && errno != EINPROGRESS)
@@ -166,24 +169,6 @@ int sock_prepare(int fd)
 	int err = set(fd, IPPROTO_TCP, TCP_NODELAY, 1);
 
 	return err ? err : set(fd, SOL_SOCKET, SO_OOBINLINE, 1);
-}
-
-/* Has silent peers asked; a listening socket passes it on (K35). */
-int sock_keepalive(int fd, const struct keepalive *k)
-{
-	int err = set(fd, IPPROTO_TCP, TCP_KEEPIDLE, (int)k->idle_s);
-
-	if (!err)
-		err = set(fd, IPPROTO_TCP, TCP_KEEPINTVL, (int)k->interval_s);
-	if (!err)
-		err = set(fd, IPPROTO_TCP, TCP_KEEPCNT, (int)k->count);
-	return err ? err : set(fd, SOL_SOCKET, SO_KEEPALIVE, 1);
-}
-
-/* Bounds how long sent bytes may stay unacknowledged; the same applies. */
-int sock_user_timeout(int fd, unsigned ms)
-{
-	return set(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, (int)ms);
 }
 
 /**

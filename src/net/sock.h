@@ -11,28 +11,17 @@
 #include <stdbool.h>
 
 #include "net/addr.h"
+#include "net/tune.h"
 
-/**
- * struct keepalive - when a silent peer is asked whether it is there
- * @idle_s:	seconds of silence before it is asked; 0 is never
- * @interval_s:	seconds between two questions
- * @count:	questions without an answer after which it is dead
- */
-struct keepalive {
-	unsigned idle_s, interval_s, count;
-};
-
-int sock_listen(const struct addr *at, int backlog);
+int sock_listen(const struct addr *at, int backlog, const struct tuning *t);
 int sock_accept(int listener, struct addr *from);
-int sock_connect(const struct addr *to, unsigned user_timeout_ms);
+int sock_connect(const struct addr *to, const struct tuning *t);
 int sock_connected(int fd);
 bool sock_is_writable(int fd);
 bool sock_is_local(const struct addr *to);
 bool sock_is_self(int fd, const struct addr *to);
 bool sock_is_shortage(int err);
 int sock_prepare(int fd);
-int sock_keepalive(int fd, const struct keepalive *k);
-int sock_user_timeout(int fd, unsigned ms);
 unsigned sock_unanswered_ms(int fd);
 int sock_nonblock(int fd);
 

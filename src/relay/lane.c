@@ -23,6 +23,9 @@
 #include "net/sock.h"
 #include "relay/errors.h"
 
+/* A fill that is no message somebody waits for. */
+#define BULK_FILL ((size_t)16 << 10)
+
 /* What one step of a lane came to. */
 enum step {
 	STEP_WAIT, /* nothing more to do before something happens */
@@ -217,6 +220,8 @@ static enum step lane_fill(struct relay *r, unsigned i)
 	c = l->conduit;
 	if (n > 0) {
 		l->read += (uint64_t)n;
+		if ((size_t)n >= min_size(c->size, BULK_FILL))
+			r->env->loop->bulk = true;
 		if (r->env->mode == RELAY_AUTO && !urgent)
 			choose_learn(r, l, (size_t)n);
 		/* Not if an end or a mark is near: no edge follows (K32). */

@@ -126,6 +126,8 @@ void pump_run(struct job *j)
 	bool more;
 
 	r->starved = false;
+	if (r->quiet_unset)
+		quiet_begin(r);
 	side_look(r, 0);
 	side_look(r, 1);
 	do { /* an end found by one lane changes what the other does */

@@ -47,6 +47,16 @@ static uint64_t part_ns(const struct relay *r)
 	return ms * NS_PER_MS / QUIET_PARTS;
 }
 
+static void quiet_look(struct timer *t);
+
+/* Without memory for a deadline: asked for again when that may have passed. */
+static void quiet_set(struct relay *r)
+{
+	r->quiet_unset = loop_timer(r->env->loop, &r->quiet,
+				    now_ns() + part_ns(r), quiet_look) != 0;
+	r->starved |= r->quiet_unset;
+}
+
 static void quiet_look(struct timer *t)
 {
 	struct relay *r = container_of(t, struct relay, quiet);
@@ -56,23 +66,22 @@ static void quiet_look(struct timer *t)
 		r->quiet_looks = 0;
 	r->quiet_moved = now_moved;
 	if (++r->quiet_looks <= QUIET_PARTS) {
-		(void)loop_timer(r->env->loop, t, now_ns() + part_ns(r),
-				 quiet_look);
-		return;
-	}
-	if (!r->stop)
+		quiet_set(r);
+		if (!r->quiet_unset)
+			return;
+	} else if (!r->stop) {
 		r->stop = half_counts(r) ? RELAY_HALF_CLOSED : RELAY_IDLE;
+	}
 	loop_soon(r->env->loop, &r->job);
 }
 
-/* Begins to look, or begins anew: at the start, and when a FIN has gone by. */
+/* Begins to look, or begins anew: at the start, when a FIN has gone by, and
+ * where there was no memory to begin. */
 void quiet_begin(struct relay *r)
 {
-	uint64_t part = part_ns(r);
-
-	if (!part)
+	if (!part_ns(r))
 		return;
 	r->quiet_moved = moved(r);
 	r->quiet_looks = 1;
-	(void)loop_timer(r->env->loop, &r->quiet, now_ns() + part, quiet_look);
+	quiet_set(r);
 }

@@ -130,6 +130,7 @@ enum relay_stop {
  * @give_up_ns:	when to stop asking, 0 if no side is gone
  * @wait_ms:	the pause before it next asks
  * @starved:	something could not be done for want of memory
+ * @quiet_unset: of that: @quiet is to be set
  * @first_gone:	which side was gone first, -1 if none is
  * @stop:	whether it ended other than by its peers' ends
  * @done:	called exactly once after relay_start(), between batches, with
@@ -144,7 +145,7 @@ struct relay {
 	uint64_t quiet_moved;
 	uint64_t give_up_ns;
 	unsigned wait_ms;
-	bool starved;
+	bool starved, quiet_unset;
 	int8_t first_gone;
 	uint8_t quiet_looks;
 	enum relay_stop stop;

@@ -69,6 +69,16 @@ WRONG = [
     (["--keepalive=500ms:15s:4", "0", TARGET], "--keepalive=500ms:15s:4", "IDLE:INTERVAL:COUNT"),
     (["--user-timeout=0", "0", TARGET], "--user-timeout=0", "off"),
     (["--dead-timeout=2m", "0", TARGET], "--dead-timeout=2m", "130s"),
+    (["--busy-poll=on", "0", TARGET], "--busy-poll=on", "auto, off, or microseconds"),
+    (["--busy-poll=0", "0", TARGET], "--busy-poll=0", "from 1 to 100000"),
+    (["--busy-poll=100001", "0", TARGET], "--busy-poll=100001", "from 1 to 100000"),
+    (["--busy-poll=50us", "0", TARGET], "--busy-poll=50us", "microseconds"),
+    (["--rcvbuf=4095", "0", TARGET], "--rcvbuf=4095", "4K to 1G"),
+    (["--sndbuf=2G", "0", TARGET], "--sndbuf=2G", "4K to 1G"),
+    (["--notsent-lowat=0", "0", TARGET], "--notsent-lowat=0", "4K to 1G"),
+    (["--rcvbuf=much", "0", TARGET], "--rcvbuf=much", "64K"),
+    (["--congestion=", "0", TARGET], "--congestion=", "15 letters"),
+    (["--congestion=sixteen-letters!", "0", TARGET], "--congestion=sixteen-letters!", "15 letters"),
     (["--log-level=loud", "0", TARGET], "--log-level=loud", "error, warn, info and debug"),
     (["--log-level=WARN", "0", TARGET], "--log-level=WARN", "error, warn, info and debug"),
     (["--stats=xml", "0", TARGET], "--stats=xml", "text and json"),
@@ -93,7 +103,8 @@ RIGHT = [
     "--stats=json", "--idle-timeout=off", "--idle-timeout=1ms", "--half-close-timeout=off", "--half-close-timeout=1h",
     "--max-lifetime=off", "--max-lifetime=5m", "--linger=0", "--linger=1m", "--discard=0", "--discard=1G",
     "--keepalive=off", "--keepalive=9h:9h:127", "--keepalive=1:1s:1", "--user-timeout=off", "--user-timeout=30s",
-    "--dead-timeout=off", "--dead-timeout=130s",
+    "--dead-timeout=off", "--dead-timeout=130s", "--busy-poll=off", "--busy-poll=auto", "--busy-poll=1",
+    "--busy-poll=100000", "--rcvbuf=4K", "--sndbuf=4K", "--notsent-lowat=1G", "--congestion=reno",
 ]
 
 
@@ -143,6 +154,7 @@ def help_goes_to_stdout_and_names_every_option(t):
         for option in ("--config", "--mode", "--pipe-size", "--pipes", "--buffer-size", "--workers", "--connect-timeout",
                        "--drain-timeout", "--idle-timeout", "--half-close-timeout", "--max-lifetime", "--linger", "--discard",
                        "--keepalive", "--dead-timeout", "--user-timeout", "--log-level", "--stats", "--help", "--version",
+                       "--busy-poll", "--rcvbuf", "--sndbuf", "--notsent-lowat", "--congestion",
                        "LISTEN", "TARGET"):
             check(option in out, f"{option} is not in the help")
         check(max(map(len, out.splitlines())) <= 80, "a line of the help is wider than 80")

@@ -71,6 +71,15 @@ static void check_keepalive(const struct keepalive *k)
 			k->count <= 127);
 }
 
+static void check_tuning(const struct tuning *t)
+{
+	check_keepalive(&t->keepalive);
+	promise(!t->rcvbuf || t->rcvbuf >= 4096);
+	promise(!t->sndbuf || t->sndbuf >= 4096);
+	promise(!t->notsent_lowat || t->notsent_lowat >= 4096);
+	promise(memchr(t->congestion, '\0', sizeof(t->congestion)));
+}
+
 static void check_rule(const struct rule *r)
 {
 	promise(r->n_listens && r->listens && r->n_targets && r->targets);
@@ -91,7 +100,8 @@ static void check_conf(const struct conf *c)
 	promise(c->connect_timeout_ms > 0);
 	promise(!c->dead_timeout_ms || c->dead_timeout_ms >= 130000);
 	promise(c->log_level <= LOG_DEBUG && c->stats <= STATS_JSON);
-	check_keepalive(&c->keepalive);
+	check_tuning(&c->tuning);
+	promise(c->look_us <= 100000 && (!c->look_adapts || c->look_us));
 	promise(c->n_rules > 0);
 	for (unsigned i = 0; i < c->n_rules; i++)
 		check_rule(&c->rules[i]);

@@ -2,13 +2,26 @@
 /*
  * Relays that fall silent, or whose owner says that a side is dead: FAULTS 14,
  * something bounds time. Where it can matter, _i is the mode.
+ *
+ * Linked with -Wl,--wrap=realloc, which is how deadlines get their memory.
  */
 #include <errno.h>
+#include <stdlib.h>
 #include <sys/socket.h>
 
 #include "unit/rig.h"
 
 #define MODES 3
+
+void *__real_realloc(void *p, size_t n);
+void *__wrap_realloc(void *p, size_t n);
+
+static bool no_memory;
+
+void *__wrap_realloc(void *p, size_t n)
+{
+	return no_memory ? NULL : __real_realloc(p, n);
+}
 
 /* Opens it with limits, 0 for none, and starts the relay. */
 static void open_limited(struct rig *g, struct wire *w, int mode,
@@ -39,6 +52,21 @@ START_TEST(a_relay_in_which_nothing_moves_is_cut_off_after_idle_ms)
 	struct rig g;
 
 	open_limited(&g, &w, RELAY_COPY, 300, 0);
+	expect_cut(&g, &w, RELAY_IDLE, start, 300);
+	rig_close(&g);
+}
+END_TEST
+
+START_TEST(want_of_memory_at_the_start_does_not_lift_the_limit)
+{
+	int64_t start = now_ms();
+	struct wire w;
+	struct rig g;
+
+	no_memory = true;
+	open_limited(&g, &w, RELAY_COPY, 300, 0);
+	rig_turns(&g, 5);
+	no_memory = false;
 	expect_cut(&g, &w, RELAY_IDLE, start, 300);
 	rig_close(&g);
 }
@@ -179,6 +207,7 @@ int main(void)
 	/* how long nothing moves does not depend on how it would */
 	tcase_add_test(tc,
 		       a_relay_in_which_nothing_moves_is_cut_off_after_idle_ms);
+	tcase_add_test(tc, want_of_memory_at_the_start_does_not_lift_the_limit);
 	tcase_add_test(tc, a_byte_now_and_then_either_way_keeps_it);
 	tcase_add_loop_test(tc, after_a_fin_the_other_has_half_close_ms, 0, 2);
 	tcase_add_loop_test(tc, an_answer_in_time_is_not_cut_off, 0, MODES);

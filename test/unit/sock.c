@@ -16,6 +16,8 @@
 
 #define SOON_MS 5000
 
+static const struct tuning plain;
+
 static const char *const loopback[] = { "127.0.0.1", "::1" };
 
 static int option(int fd, int level, int name)
@@ -51,11 +53,11 @@ START_TEST(listen_connect_and_accept_make_a_prepared_pair)
 	int listener, fd[2];
 
 	ck_assert_int_eq(addr_parse_ip(&at, loopback[_i], 0), 0);
-	listener = sock_listen(&at, 5);
+	listener = sock_listen(&at, 5, &plain);
 	expect_prepared(listener);
 	ck_assert_int_eq(sock_accept(listener, &from), -EAGAIN);
 	addr_of(listener, &to);
-	fd[0] = sock_connect(&to, 0);
+	fd[0] = sock_connect(&to, &plain);
 	expect_prepared(fd[0]);
 	ck_assert_int_gt(peer_wait(fd[0], POLLOUT, SOON_MS), 0);
 	ck_assert_int_eq(sock_connected(fd[0]), 0);
@@ -66,7 +68,7 @@ START_TEST(listen_connect_and_accept_make_a_prepared_pair)
 	addr_of(fd[0], &at);
 	ck_assert(addr_equal(&at, &from));
 
-	ck_assert_int_eq(sock_listen(&to, 5), -EADDRINUSE);
+	ck_assert_int_eq(sock_listen(&to, 5, &plain), -EADDRINUSE);
 	close(fd[0]);
 	close(fd[1]);
 	close(listener);
@@ -80,7 +82,7 @@ START_TEST(a_connect_that_is_refused_is_told_once_it_is_writable)
 
 	addr_of(fd, &to);
 	close(fd);
-	fd = sock_connect(&to, 0);
+	fd = sock_connect(&to, &plain);
 	if (fd >= 0) {
 		ck_assert_int_gt(peer_wait(fd, POLLOUT, SOON_MS), 0);
 		ck_assert_int_eq(sock_connected(fd), -ECONNREFUSED);

@@ -1,0 +1,118 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * tune.c - what may be set on a TCP socket beyond what a relay needs
+ *
+ * A listening socket passes all of it on to those that it accepts (K35). Sizes
+ * of buffers must be there before the handshake, which fixes the window scale.
+ */
+#include "net/tune.h"
+
+#include <linux/tcp.h>
+#include <netinet/in.h>
+#include <string.h>
+#include <sys/socket.h>
+
+#include "base/util.h"
+
+static int set(int fd, int level, int option, int value)
+{
+	int err = value ? setsockopt(fd, level, option, &value, sizeof(value))
+			: 0;
+
+	return err < 0 ? -errno : 0;
+}
+
+static int set_congestion(int fd, const char *name)
+{
+	int err = *name ? setsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, name,
+				     (socklen_t)strlen(name))
+			: 0;
+
+	return err < 0 ? -errno : 0;
+}
+
+/* What the kernel keeps for a buffer, as it was asked for: half of it. */
+static int get_half(int fd, int option)
+{
+	int value = 0;
+	socklen_t len = sizeof(value);
+
+	(void)getsockopt(fd, SOL_SOCKET, option, &value, &len);
+	return value / 2;
+}
+
+/* Return: NULL, or which setting was refused; *@err is its negative errno. */
+static const char *set_all(int fd, const struct tuning *t, int *err)
+{
+	int timeout = (int)t->user_timeout_ms;
+
+	*err = set(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, timeout);
+	if (*err)
+		return "user-timeout";
+	*err = set(fd, SOL_SOCKET, SO_RCVBUF, t->rcvbuf);
+	if (*err)
+		return "rcvbuf";
+	*err = set(fd, SOL_SOCKET, SO_SNDBUF, t->sndbuf);
+	if (*err)
+		return "sndbuf";
+	*err = set(fd, IPPROTO_TCP, TCP_NOTSENT_LOWAT, t->notsent_lowat);
+	if (*err)
+		return "notsent-lowat";
+	*err = set_congestion(fd, t->congestion);
+	return *err ? "congestion" : NULL;
+}
+
+/**
+ * tune() - set all but keepalive, before bind(2) or connect(2)
+ *
+ * Return: 0, or a negative errno.
+ */
+int tune(int fd, const struct tuning *t)
+{
+	int err;
+
+	(void)set_all(fd, t, &err);
+	return err;
+}
+
+/* Has silent peers asked. Return: 0, or a negative errno. */
+int tune_keepalive(int fd, const struct keepalive *k)
+{
+	int err = set(fd, IPPROTO_TCP, TCP_KEEPIDLE, (int)k->idle_s);
+
+	if (!err)
+		err = set(fd, IPPROTO_TCP, TCP_KEEPINTVL, (int)k->interval_s);
+	if (!err)
+		err = set(fd, IPPROTO_TCP, TCP_KEEPCNT, (int)k->count);
+	return err ? err : set(fd, SOL_SOCKET, SO_KEEPALIVE, 1);
+}
+
+/**
+ * tune_try() - set all on a socket that is used for nothing else
+ * @got:	filled in with @t, but for sizes of buffers that the kernel has
+ *		made smaller
+ * @err:	filled in with a negative errno if something was refused
+ *
+ * Return: NULL, or the name of what was refused.
+ */
+const char *tune_try(const struct tuning *t, struct tuning *got, int *err)
+{
+	cleanup(close_fdp) int fd =
+		socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	const char *refused;
+
+	*got = *t;
+	*err = 0;
+	if (fd < 0)
+		fd = socket(AF_INET6, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	if (fd < 0)
+		return NULL; /* who listens will say so */
+	refused = set_all(fd, t, err);
+	if (refused)
+		return refused;
+	if (t->rcvbuf)
+		got->rcvbuf = get_half(fd, SO_RCVBUF);
+	if (t->sndbuf)
+		got->sndbuf = get_half(fd, SO_SNDBUF);
+	return NULL;
+}
