@@ -201,6 +201,8 @@ static int run_begin(struct run *run, int a, int b, unsigned timeout_ms)
 				 now_ns() + timeout_ms * NS_PER_MS, run_timeout);
 	if (err)
 		return err;
+	run->relay.side[0].read_before = sock_read_before(a);
+	run->relay.side[1].read_before = sock_read_before(b);
 	err = run_watch(run, a, b);
 	if (err)
 		loop_untimer(&s->loop, &run->limit);

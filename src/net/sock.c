@@ -12,6 +12,13 @@
 
 #include "base/util.h"
 
+/* Of tcpi_state: <netinet/tcp.h> has names, and an older struct tcp_info. */
+enum {
+	STATE_ESTABLISHED = 1,
+	STATE_FIN_WAIT1 = 4,
+	STATE_FIN_WAIT2 = 5,
+};
+
 static int set(int fd, int level, int option, int value)
 {
 	int err = setsockopt(fd, level, option, &value, sizeof(value));
@@ -234,6 +241,50 @@ bool sock_has_urgent(int fd)
 	int n = poll(&p, 1, 0);
 
 	return n < 0 || (n == 1 && p.revents & POLLPRI);
+}
+
+/* What has arrived and was read: bytes, and FIN even if it was not read, which
+ * counts as one. Return: whether that is known. */
+static bool get_read(int fd, struct tcp_info *info, uint64_t *read)
+{
+	socklen_t len = sizeof(*info);
+	int unread;
+
+	if (getsockopt(fd, IPPROTO_TCP, TCP_INFO, info, &len) < 0 ||
+	    ioctl(fd, SIOCINQ, &unread) < 0)
+		return false;
+	*read = info->tcpi_bytes_received - (uint64_t)unread;
+	return true;
+}
+
+/**
+ * sock_heard_fin() - whether the peer's FIN has arrived, read or not
+ * @read:	bytes that have been read from the socket, ever
+ *
+ * Return: that, true where there is no telling.
+ */
+bool sock_heard_fin(int fd, uint64_t read)
+{
+	struct tcp_info info;
+	uint64_t all;
+
+	return !get_read(fd, &info, &all) || all > read;
+}
+
+/* Bytes that have been read from a socket so far, for sock_heard_fin(). */
+uint64_t sock_read_before(int fd)
+{
+	struct tcp_info info;
+	uint64_t all;
+
+	if (!get_read(fd, &info, &all) || !all)
+		return 0;
+	/* A FIN has arrived, or the connection is dead and who knows. */
+	if (info.tcpi_state != STATE_ESTABLISHED &&
+	    info.tcpi_state != STATE_FIN_WAIT1 &&
+	    info.tcpi_state != STATE_FIN_WAIT2)
+		all--;
+	return all;
 }
 
 /**

@@ -9,6 +9,7 @@
 #define NET_SOCK_H
 
 #include <stdbool.h>
+#include <stdint.h>
 
 #include "net/addr.h"
 #include "net/tune.h"
@@ -28,6 +29,8 @@ int sock_nonblock(int fd);
 int sock_unsent(int fd);
 bool sock_at_mark(int fd);
 bool sock_has_urgent(int fd);
+bool sock_heard_fin(int fd, uint64_t read);
+uint64_t sock_read_before(int fd);
 void sock_close(int fd, bool reset);
 
 #endif /* NET_SOCK_H */

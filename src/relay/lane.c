@@ -13,7 +13,8 @@
  *
  * Which error of a side came first decides what 0 means once it is gone. A RST
  * after that peer's FIN is reported as EPIPE, otherwise as ECONNRESET, and only
- * once; if a write has eaten it, the reads end in 0 as after a FIN (K20).
+ * once; if a write has eaten it, the reads end in 0 as after a FIN (K20). A write
+ * may even eat it without telling: see side_heard_fin().
  */
 #include "relay/lane.h"
 
@@ -78,6 +79,21 @@ void side_urgent(struct relay *r, struct side *s)
 	s->urgent = true;
 }
 
+/*
+ * Whether the peer of side @i has said FIN, read or not, as far as can be told.
+ *
+ * A splice(2) that meets a RST when it has already moved something reports what
+ * it has moved, and nobody is ever told of the error: the next write says EPIPE
+ * and the next read 0, as if there had been a FIN before.
+ */
+static bool side_heard_fin(const struct relay *r, unsigned i)
+{
+	const struct side *s = &r->side[i];
+
+	return s->fin ||
+	       sock_heard_fin(s->watch.fd, s->read_before + r->lane[i].read);
+}
+
 /* The source said 0: its FIN, unless a write has eaten its RST before. */
 static void lane_eof(struct relay *r, unsigned i)
 {
@@ -85,6 +101,8 @@ static void lane_eof(struct relay *r, unsigned i)
 	struct lane *l = &r->lane[i];
 
 	from->watch.ready &= ~(uint32_t)LOOP_READABLE;
+	if (from->cut && !side_heard_fin(r, i))
+		side_gone(r, i, ECONNRESET);
 	if (from->gone && from->error && from->error != EPIPE) {
 		l->state = LANE_ENDED;
 		return;
@@ -263,10 +281,12 @@ static enum step lane_spill(struct relay *r, unsigned i)
 
 static enum step lane_write_failed(struct relay *r, unsigned i, int err)
 {
+	struct side *to = &r->side[!i];
 	struct conduit *c = r->lane[i].conduit;
 
 	if (err == EAGAIN) {
-		r->side[!i].watch.ready &= ~(uint32_t)LOOP_WRITABLE;
+		to->watch.ready &= ~(uint32_t)LOOP_WRITABLE;
+		to->cut = false;
 		counter_add(&r->env->tally.sink_full, 1);
 		if (c && c->ops->is_pipe && !r->env->own_pipes)
 			pipe_stalls(to_pipe(c));
@@ -281,6 +301,8 @@ static enum step lane_write_failed(struct relay *r, unsigned i, int err)
 	}
 	if (c && c->ops->is_pipe && !error_is_end(err))
 		return lane_spill(r, i);
+	if (err == EPIPE && !to->error && !side_heard_fin(r, !i))
+		err = ECONNRESET;
 	side_gone(r, !i, err);
 	return STEP_WAIT;
 }
@@ -303,6 +325,7 @@ static enum step lane_drain(struct relay *r, unsigned i)
 	l->delivered += (uint64_t)n;
 	if (c && c->ops->is_pipe)
 		l->by_pipe += (uint64_t)n;
+	r->side[!i].cut = c && c->ops->is_pipe && c->held;
 	return STEP_GO;
 }
 

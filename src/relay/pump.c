@@ -45,7 +45,10 @@ static void side_look(struct relay *r, unsigned i)
 		s->watch.ready &= ~(uint32_t)EPOLLPRI;
 		side_urgent(r, s);
 	}
-	if (ready & EPOLLERR || s->error) /* or the owner has read it */
+	/* Or the owner has read the error; or nobody was told of it, but both
+	 * directions are shut and we have not said FIN. */
+	if (ready & EPOLLERR || s->error ||
+	    (ready & EPOLLHUP && r->lane[!i].state != LANE_SHUT))
 		side_gone(r, i, 0);
 }
 

@@ -55,13 +55,17 @@ struct relay_env {
  * @gone:	its connection is dead; @error tells how, once it is known
  * @failed:	it is gone for us, not for TCP: no end will be read behind what
  *		has arrived
+ * @cut:	the last write to it took less than it was given, out of a pipe,
+ *		and nothing has told why yet
  * @error:	positive errno, 0 if it is not known: then it was a RST
+ * @read_before: bytes that the owner had read from it before the start
  */
 struct side {
 	struct watch watch;
 	uint8_t index;
-	bool urgent, fin, gone, failed;
+	bool urgent, fin, gone, failed, cut;
 	int error;
+	uint64_t read_before;
 };
 
 /*

@@ -6,7 +6,11 @@
  * splice, send or SO_ERROR. epoll goes on telling, but only on its edge.
  */
 #include <errno.h>
+#include <linux/sockios.h>
+#include <linux/tcp.h>
+#include <netinet/in.h>
 #include <poll.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -90,6 +94,32 @@ START_TEST(asking_so_error_makes_a_reset_look_like_eof)
 	ck_assert_int_eq(recv_now(fd[1], buf, sizeof(buf)), 5);
 	ck_assert_int_eq(recv_now(fd[1], buf, sizeof(buf)), 0);
 	close(fd[1]);
+}
+END_TEST
+
+/* Where the error has been eaten without a word, this tells whether the 0 that
+ * follows is FIN: the kernel counts FIN among the bytes that it received. */
+START_TEST(fin_counts_as_a_byte_received_and_a_reset_does_not)
+{
+	for (int fin = 0; fin < 2; fin++)
+		for (int read = 0; read < 6; read += 5) {
+			struct tcp_info info = { 0 };
+			socklen_t len = sizeof(info);
+			char buf[100];
+			int fd[2], unread;
+
+			scene_reset(fd, fin);
+			if (read)
+				ck_assert_int_eq(recv_now(fd[1], buf, 5), 5);
+			ck_assert_int_eq(getsockopt(fd[1], IPPROTO_TCP,
+						    TCP_INFO, &info, &len),
+					 0);
+			ck_assert_uint_eq(len, sizeof(info));
+			ck_assert_uint_eq(info.tcpi_bytes_received, 5 + fin);
+			ck_assert_int_eq(ioctl(fd[1], SIOCINQ, &unread), 0);
+			ck_assert_int_eq(unread, 5 - read);
+			close(fd[1]);
+		}
 }
 END_TEST
 
@@ -251,6 +281,7 @@ int main(void)
 	tcase_add_test(tc, splice_tells_a_reset_as_recv_does);
 	tcase_add_test(tc, a_full_pipe_does_not_eat_the_reset);
 	tcase_add_test(tc, asking_so_error_makes_a_reset_look_like_eof);
+	tcase_add_test(tc, fin_counts_as_a_byte_received_and_a_reset_does_not);
 	tcase_add_test(tc, a_send_after_the_reset_eats_it);
 	tcase_add_test(tc, a_splice_to_a_reset_socket_eats_it);
 	tcase_add_test(tc, a_reset_after_fin_is_told_to_the_writer_only);

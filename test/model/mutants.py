@@ -27,8 +27,8 @@ LANE, PUMP, PIPES, SPLICE, LOOP = ('relay/lane.c', 'relay/pump.c', 'relay/pipes.
 MUTANTS = [
     # readiness
     ('full_sink_taken_for_empty_source', LANE,  # K4
-     'r->side[!i].watch.ready &= ~(uint32_t)LOOP_WRITABLE;',
-     'r->side[!i].watch.ready &= ~(uint32_t)LOOP_WRITABLE; r->side[i].watch.ready &= ~(uint32_t)LOOP_READABLE;'),
+     'to->watch.ready &= ~(uint32_t)LOOP_WRITABLE;',
+     'to->watch.ready &= ~(uint32_t)LOOP_WRITABLE; r->side[i].watch.ready &= ~(uint32_t)LOOP_READABLE;'),
     ('short_recv_forgets_the_end', LANE,  # K32
      '!(from->watch.ready & (LOOP_ENDING | EPOLLPRI))', '1'),
     ('short_recv_forgets_the_mark', LANE,  # K32
@@ -48,6 +48,8 @@ MUTANTS = [
      'if (from->gone && from->error && from->error != EPIPE) {', 'if (from->gone) {'),
     ('error_that_a_write_ate_is_forgotten', LANE,  # K20
      '	side_gone(r, !i, err);\n	return STEP_WAIT;', '	side_gone(r, !i, 0);\n	return STEP_WAIT;'),
+    ('a_reset_that_a_splice_ate_is_a_fin', LANE, 'if (err == EPIPE && !to->error &&', 'if (0 &&'),
+    ('a_reset_that_a_splice_ate_is_a_fin_to_the_reader', LANE, 'if (from->cut &&', 'if (0 &&'),
     ('enotconn_of_shutdown_is_an_error', LANE, 'errno == ENOTCONN ? 0 : errno', 'errno'),
     ('reset_after_fin_goes_unseen', PUMP, 'if (ready & EPOLLERR ||', 'if (0 ||'),
     ('reset_without_waiting_for_the_peer', PUMP,  # K30

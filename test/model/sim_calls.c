@@ -11,10 +11,11 @@
 #include <limits.h>
 #include <linux/sockios.h>
 #include <netinet/in.h>
-#include <netinet/tcp.h>
+#include <linux/tcp.h>
 #include <poll.h>
 #include <stdarg.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/eventfd.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
@@ -207,10 +208,11 @@ WRAP(int, ioctl, int fd, unsigned long request, ...)
 		*arg = tcp_unsent(f->sock);
 	else if (request == SIOCATMARK)
 		*arg = tcp_at_mark(f->sock);
+	else if (request == SIOCINQ)
+		*arg = (int)(f->sock->arrived - f->sock->copied);
 	else
 		sim_fail("an unknown ioctl(2)");
-	trace(request == SIOCOUTQ ? "SIOCOUTQ" : "SIOCATMARK", (int)f->sock->id,
-	      *arg, 0);
+	trace("ioctl", (int)f->sock->id, (long)request, *arg);
 	return (int)end(CALL_OTHER, f->sock, 0);
 }
 
@@ -228,6 +230,22 @@ WRAP(int, setsockopt, int fd, int level, int option, const void *value,
 	else if (level != IPPROTO_TCP || option != TCP_NODELAY)
 		sim_fail("an unknown socket option");
 	return 0;
+}
+
+WRAP(int, getsockopt, int fd, int level, int option, void *value, socklen_t *len)
+{
+	struct sim_file *f = sim_file(fd);
+	struct tcp_info info = { 0 };
+
+	if (!f)
+		return __real_getsockopt(fd, level, option, value, len);
+	if (level != IPPROTO_TCP || option != TCP_INFO || *len < sizeof(info))
+		sim_fail("an unknown socket option");
+	begin(CALL_OTHER, f->sock);
+	info.tcpi_bytes_received = f->sock->arrived + f->sock->fin_in;
+	memcpy(value, &info, sizeof(info));
+	*len = sizeof(info);
+	return (int)end(CALL_OTHER, f->sock, 0);
 }
 
 WRAP(int, poll, struct pollfd *p, nfds_t n, int timeout)

@@ -257,6 +257,51 @@ START_TEST(a_reset_that_a_write_finds_first_is_no_eof)
 }
 END_TEST
 
+static void eat_error_of_1(void *arg)
+{
+	struct wire *w = arg;
+	socklen_t len = sizeof(int);
+	int err;
+
+	reset_1(arg);
+	ck_assert_int_eq(getsockopt(w->relay.side[1].watch.fd, SOL_SOCKET,
+				    SO_ERROR, &err, &len),
+			 0);
+	ck_assert_int_ne(err, 0);
+}
+
+/*
+ * A splice(2) that has moved something before it meets the RST reports what it
+ * has moved, and the error is gone: what the next write says is EPIPE, as if
+ * the peer had said FIN before. _i is the mode, and whether it had.
+ */
+START_TEST(a_reset_that_nobody_was_told_of_is_no_fin)
+{
+	bool fin = _i >= MODES;
+	struct wire w;
+	struct rig g;
+
+	rig_open(&g, (enum relay_mode)(_i % MODES));
+	wire_lay(&g, &w);
+	rig_settle(&g);
+	say(w.peer[1], 2, 0, 20000);
+	if (fin)
+		shutdown(w.peer[1], SHUT_WR);
+	say(w.peer[0], 1, 0, 10);
+	await_acked(w.peer[0]);
+	await_acked(w.peer[1]);
+	rig_ambush(&g, eat_error_of_1, &w);
+	rig_finish(&g, &w);
+	hear(w.peer[0], 2, 0, 20000);
+	if (fin)
+		ck_assert_int_eq(peer_expect_eof(w.peer[0], SOON_MS), 0);
+	else
+		ck_assert_int_eq(peer_expect_reset(w.peer[0], SOON_MS), 0);
+	ck_assert_int_eq(w.how[1], RELAY_END_RESET);
+	rig_close(&g);
+}
+END_TEST
+
 /* FAULTS 14: something bounds the time. */
 START_TEST(a_reader_that_never_reads_is_waited_for_no_longer_than_said)
 {
@@ -376,6 +421,8 @@ static void add_late_tests(TCase *tc)
 			    MODES);
 	tcase_add_loop_test(tc, a_reset_that_a_write_finds_first_is_no_eof, 0,
 			    MODES);
+	tcase_add_loop_test(tc, a_reset_that_nobody_was_told_of_is_no_fin, 0,
+			    2 * MODES);
 	tcase_add_loop_test(
 		tc, a_reader_that_never_reads_is_waited_for_no_longer_than_said,
 		0, MODES);
