@@ -15,7 +15,7 @@
 
 #define SECONDS_MAX	86400
 #define CONNECTIONS_MAX 20000
-#define SIZE_MAX_RR	65536
+#define SIZE_MAX_RR	(1 << 20)
 #define GRACE_S		30  /* default timeout, on top of --seconds */
 #define PATIENCE_S	120 /* default timeout without --seconds */
 #define SERVE_S		600 /* default timeout of the server */
@@ -35,6 +35,10 @@ static const char help[] =
 	"  sluice-load crr TARGET --seconds S|--count N [-K PARALLEL]\n"
 	"                  [--size BYTES]\n"
 	"      Connect, request, answer, close.\n"
+	"  sluice-load hold TARGET [-N CONNECTIONS] [--size BYTES]\n"
+	"      Request and answer once, say so, and leave the connections "
+	"idle\n"
+	"      until the end of stdin; then reset them.\n"
 	"\n"
 	"  --timeout S   give up after S seconds, whatever happens; unless\n"
 	"                given 30 more than --seconds, 120 without those,\n"
@@ -82,6 +86,7 @@ static const struct {
 		   { 'P', O_SECONDS, O_BYTES, O_REVERSE, O_CHECK, O_TIMEOUT } },
 	[RR] = { "rr", { 'N', O_SIZE, O_SECONDS, O_TIMEOUT } },
 	[CRR] = { "crr", { 'K', O_SIZE, O_SECONDS, O_COUNT, O_TIMEOUT } },
+	[HOLD] = { "hold", { 'N', O_SIZE, O_TIMEOUT } },
 };
 
 void args_help(void)
@@ -237,7 +242,7 @@ static int read_command(enum command *command, const char *name)
 		}
 	}
 	return bad(name ? name : "no subcommand", NULL,
-		   "should be serve, bulk, rr or crr; --help says more");
+		   "should be serve, bulk, rr, crr or hold; --help says more");
 }
 
 /* What can be judged only when all has been read. */

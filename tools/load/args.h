@@ -12,6 +12,7 @@ enum command {
 	BULK,
 	RR,
 	CRR,
+	HOLD,
 	COMMANDS,
 	HELP,
 };

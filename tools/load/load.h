@@ -31,6 +31,7 @@ struct options {
 int serve_run(const struct options *o);
 int bulk_run(const struct options *o);
 int rr_run(const struct options *o, bool reconnect);
+int rr_hold(const struct options *o);
 
 /* Says one line on stderr. */
 void complain(const char *format, ...) __attribute__((format(printf, 1, 2)));

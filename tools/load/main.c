@@ -5,7 +5,8 @@
  *	args	the command line
  *	serve	the other end, for all of:
  *	bulk	as many bytes as possible, in one direction
- *	rr	request and response, on connections that stay or that do not
+ *	rr	request and response, on connections that stay or that do not,
+ *		or once on connections that are then idle
  *
  *	client	the loop of bulk and rr
  *	stream	moving payload		wire	what goes before and after it
@@ -77,6 +78,8 @@ int main(int argc, char **argv)
 		return serve_run(&o);
 	case BULK:
 		return bulk_run(&o);
+	case HOLD:
+		return rr_hold(&o);
 	case RR:
 		return rr_run(&o, false);
 	case CRR:

@@ -10,6 +10,10 @@
  * request, and measures from connecting to the server's FIN. There the server
  * closes first, which leaves the TIME_WAIT to a port number that is taken
  * anyway: otherwise the client would run out of ports after seconds.
+ *
+ * hold has one answer on each connection, and leaves them as they are then. It
+ * ends them by a reset, so that no thousands of ports are in TIME_WAIT when the
+ * next one measures.
  */
 #include "load.h"
 
@@ -18,6 +22,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/epoll.h>
+#include <sys/socket.h>
+#include <unistd.h>
 
 #include "client.h"
 #include "histo.h"
@@ -36,7 +42,7 @@ struct rr_conn {
 struct rr {
 	struct client client; /* first: what client_run() has is a rr */
 	struct rr_conn *conns;
-	bool reconnect;
+	bool reconnect, hold;
 	unsigned ready;	   /* connections that have had an answer */
 	uint64_t begun;	   /* connections, all in all */
 	uint64_t start_ns; /* of the measuring; 0: not yet */
@@ -80,6 +86,23 @@ static uint64_t rr_record(struct rr *rr, struct rr_conn *conn)
 	return now;
 }
 
+/* All connections are idle: that is what was asked for. */
+static void hold(struct rr *rr)
+{
+	struct linger now = { .l_onoff = 1 };
+	char any[64];
+
+	printf("{\"held\":%u}\n", rr->ready);
+	fflush(stdout);
+	while (read(STDIN_FILENO, any, sizeof(any)) > 0)
+		;
+	for (unsigned i = 0; i < rr->ready; i++) {
+		setsockopt(rr->conns[i].fd, SOL_SOCKET, SO_LINGER, &now,
+			   sizeof(now));
+		client_hangup(&rr->client, rr->conns[i].fd);
+	}
+}
+
 /* An answer is complete: the next request, or the end. */
 static void rr_answered(struct rr *rr, struct rr_conn *conn)
 {
@@ -91,6 +114,11 @@ static void rr_answered(struct rr *rr, struct rr_conn *conn)
 		return;
 	}
 	now = rr_record(rr, conn);
+	if (rr->hold) {
+		if (++rr->ready == o->connections)
+			hold(rr);
+		return;
+	}
 	if (conn->goal == o->size && ++rr->ready == o->connections) {
 		rr->start_ns = now;
 		rr->client.stop_ns = now + o->time_ns;
@@ -123,11 +151,10 @@ static ssize_t rr_exchange(struct rr_conn *conn)
 	struct stream *s = &conn->stream;
 	ssize_t n;
 
-	if (s->sent < conn->goal) {
+	for (n = 1; n > 0 && s->sent < conn->goal;)
 		n = stream_send(s, conn->fd, conn->goal - s->sent);
-		if (n < 0 && n != -EAGAIN)
-			return n;
-	}
+	if (n < 0 && n != -EAGAIN)
+		return n;
 	if (conn->ending) {
 		n = stream_recv(s, conn->fd, 1);
 		return n > 0 ? -EPROTO : n;
@@ -153,6 +180,8 @@ static void rr_step(struct client *c, void *ptr)
 		n = rr_exchange(conn);
 		if (n > 0 && conn->stream.got == conn->goal)
 			rr_answered(rr, conn);
+		if (!c->open)
+			return; /* they were held, and are gone */
 	} while (n > 0);
 
 	if (!n && conn->ending)
@@ -181,13 +210,14 @@ static void rr_report(const struct rr *rr, int err)
 	       o->size, err ? 1 : 0);
 }
 
-int rr_run(const struct options *o, bool reconnect)
+static int run(const struct options *o, bool reconnect, bool held)
 {
 	static struct rr rr; /* 60 KiB */
 	unsigned i;
 	int err;
 
 	rr.reconnect = reconnect;
+	rr.hold = held;
 	rr.conns = calloc(o->connections, sizeof(*rr.conns));
 	if (!rr.conns || client_init(&rr.client, o) < 0) {
 		complain("no memory or no descriptors");
@@ -204,9 +234,20 @@ int rr_run(const struct options *o, bool reconnect)
 		if (!o->count || rr.begun < o->count)
 			rr_dial(&rr, &rr.conns[i]);
 	err = client_run(&rr.client);
-	rr_report(&rr, err);
+	if (!held)
+		rr_report(&rr, err);
 
 	client_fini(&rr.client);
 	free(rr.conns);
 	return err ? 1 : 0;
+}
+
+int rr_run(const struct options *o, bool reconnect)
+{
+	return run(o, reconnect, false);
+}
+
+int rr_hold(const struct options *o)
+{
+	return run(o, false, true);
 }

@@ -1,0 +1,122 @@
+# SPDX-License-Identifier: MIT
+"""Who is measured: sluice in each mode, no forwarder, and others as they come and as an expert sets them."""
+import os
+import shlex
+import shutil
+import subprocess
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+ROOT = os.path.dirname(os.path.dirname(HERE))
+BUILD = os.path.join(ROOT, "build-release")
+SLUICE = os.path.join(BUILD, "src", "sluice")
+LOAD = os.path.join(BUILD, "tools", "load", "sluice-load")
+PROXYD = "/lib/systemd/systemd-socket-proxyd"
+NGINX_STREAM = "/usr/lib/nginx/modules/ngx_stream_module.so"
+
+HAPROXY = """global
+  nbthread {workers}
+  maxconn 4500
+%s
+defaults
+  mode tcp
+  timeout connect 5s
+  timeout client 60s
+  timeout server 60s
+%s
+listen f
+  bind {listen}
+  server s {target}
+"""
+TUNED = HAPROXY % ("  tune.pipesize 1048576\n  tune.bufsize 65536\n  maxpipes 2000",
+                   "  option splice-request\n  option splice-response")
+NGINX = """load_module %s;
+daemon off; worker_processes {workers}; worker_rlimit_nofile 60000;
+pid {folder}/nginx-{port}.pid; error_log {folder}/nginx.err;
+events {{ worker_connections 20000; }}
+stream {{ server {{ listen {listen} reuseport; proxy_pass {target}; %s }} }}
+"""
+
+
+class Contestant:
+    """
+    name      in tables
+    command   with fields {listen} {target} {host} {port} {thost} {tport} {workers} {folder} {conf}; None: no forwarder
+    conf      what the file {conf} holds, with the same fields
+    needs     programs and files without which it cannot run
+    """
+
+    def __init__(self, name, command, conf="", needs=()):
+        self.name, self.command, self.conf, self.needs = name, command, conf, needs
+        self.direct = command is None
+
+    def missing(self):
+        """What it lacks on this machine, None if nothing."""
+        for need in self.needs:
+            if not (os.path.exists(need) if need.startswith("/") else shutil.which(need)):
+                return need
+        return None
+
+    def argv(self, rig, target_port, workers):
+        fields = {"listen": f"{rig.outer}:{rig.port}", "host": rig.outer, "port": rig.port,
+                  "target": f"{rig.server}:{target_port}", "thost": rig.server, "tport": target_port,
+                  "workers": workers, "folder": rig.folder, "conf": rig.folder + "/conf"}
+        with open(fields["conf"], "w") as f:
+            f.write(self.conf.format(**fields))
+        os.chmod(fields["conf"], 0o644)
+        return shlex.split(self.command.format(**fields))
+
+
+def sluice(name, *options):
+    return Contestant(name, f"{SLUICE} --workers={{workers}} {' '.join(options)} {{listen}} {{target}}")
+
+
+def socat(size):
+    return Contestant(f"socat {size // 1024}K", f"socat -b {size} TCP-LISTEN:{{port}},bind={{host}},reuseaddr,fork,"
+                      "backlog=1024 TCP:{target}", needs=("socat",))
+
+
+def build_go(folder):
+    """Go has no program to call: its io.Copy each way, built for the run."""
+    env = dict(os.environ, GO111MODULE="off", GOFLAGS="", GOCACHE=folder + "/go-cache")
+    subprocess.run(["go", "build", "-o", folder + "/go-copy", os.path.join(HERE, "copy.go")], check=True, env=env)
+
+
+OURS = {
+    "sluice": sluice("sluice"),
+    "again": sluice("sluice again"),
+    "splice": sluice("sluice splice", "--mode=splice"),
+    "copy": sluice("sluice copy", "--mode=copy"),
+    "auto": sluice("sluice auto", "--mode=auto"),
+    "own": sluice("sluice own pipes", "--mode=splice", "--pipes=own"),
+    "busy": sluice("sluice busy-poll", "--busy-poll=auto"),
+}
+OTHERS = {
+    "direct": Contestant("no forwarder", None),
+    "haproxy": Contestant("HAProxy", "haproxy -db -f {conf}", HAPROXY % ("", "  option splice-auto"), ("haproxy",)),
+    "haproxy-tuned": Contestant("HAProxy tuned", "haproxy -db -f {conf}", TUNED, ("haproxy",)),
+    "nginx": Contestant("nginx 16K", "nginx -e {folder}/nginx.err -c {conf}", NGINX % (NGINX_STREAM, ""),
+                        ("nginx", NGINX_STREAM)),
+    "nginx-64k": Contestant("nginx 64K", "nginx -e {folder}/nginx.err -c {conf}",
+                            NGINX % (NGINX_STREAM, "proxy_buffer_size 64k;"), ("nginx", NGINX_STREAM)),
+    "proxyd": Contestant("socket-proxyd", f"systemd-socket-activate -l {{listen}} {PROXYD} -c 20000 {{target}}",
+                         needs=("systemd-socket-activate", PROXYD)),
+    "socat-8k": socat(8192),
+    "socat-64k": socat(65536),
+    "rinetd": Contestant("rinetd", "rinetd -f -c {conf}", "{host} {port} {thost} {tport}\n", ("rinetd",)),
+    "go": Contestant("Go io.Copy", "{folder}/go-copy {listen} {target}", needs=("go",)),
+}
+ALL = {**OURS, **OTHERS}
+
+
+def versions():
+    """What was measured, a line each."""
+    asked = {"haproxy": ["haproxy", "-v"], "nginx": ["nginx", "-v"], "socat": ["socat", "-V"], "rinetd": ["rinetd", "-v"],
+             "Go": ["go", "version"], "systemd": ["systemctl", "--version"]}
+    lines = []
+    for name, argv in asked.items():
+        if shutil.which(argv[0]):
+            done = subprocess.run(argv, capture_output=True, text=True, check=False)
+            lines += [line for line in (done.stdout + done.stderr).splitlines() if any(c.isdigit() for c in line)][:1]
+        else:
+            lines.append(f"{name}: not installed")
+    return lines

@@ -1,0 +1,276 @@
+# SPDX-License-Identifier: MIT
+"""What is done to each contestant, and what is read off it.
+
+A sample is a dict of figures; FIGURES says how they are shown, and whether
+more or less of one is better. Time of cpu is that of the forwarder's
+processes, from their cgroup, over the whole of a client's run, divided by what
+the client counted in it.
+"""
+import json
+import os
+import re
+import shutil
+import subprocess
+import time
+
+from contestants import LOAD
+from rig import CLIENT, SERVER, Trouble, cpu_total, sh
+
+GIB, MIB, KIB = 1 << 30, 1 << 20, 1 << 10
+NOBODY = 65534
+PORT = 9000
+
+# Name: what it is, how it is written, "+" if more is better, "-" if less, " " if neither.
+FIGURES = {
+    "gbit": ("Gbit/s", ".1f", "+"),
+    "cpu_gib": ("cpu s/GiB", ".3f", "-"),
+    "system_gib": ("of the machine, s/GiB", ".3f", "-"),
+    "calls_mib": ("calls/MiB", ".1f", "-"),
+    "tps": ("a second", ".0f", "+"),
+    "p50": ("p50 us", ".0f", "-"),
+    "p99": ("p99 us", ".0f", "-"),
+    "p999": ("p99.9 us", ".0f", "-"),
+    "cpu_each": ("cpu us each", ".1f", "-"),
+    "stalls": ("> 35 ms", ".0f", " "),
+    "errors": ("runs that ended wrong", ".0f", " "),
+    "pss_each": ("own memory B/conn", ".0f", "-"),
+    "kernel_each": ("kernel KiB/conn", ".1f", "-"),
+    "fds_each": ("descriptors/conn", ".2f", "-"),
+    "idle_cpu": ("cpu ms/s at rest", ".1f", "-"),
+    "held_gbit": ("beside 600 held, Gbit/s", ".1f", "+"),
+    "held_ratio": ("held/not held", ".2f", "+"),
+    "others": ("cpus of others", ".2f", " "),
+}
+
+
+class Bench:
+    """A rig with a server in it, and how long things take."""
+
+    def __init__(self, rig, seconds):
+        self.rig, self.seconds = rig, seconds
+        self.cpu = None  # which one the forwarder is pinned to, if to one
+        self.server = None
+
+    def serve(self):
+        self.server = self._load(SERVER, "serve", f"{self.rig.server}:{PORT}", "--timeout", 86400)
+        if not self.server.stdout.readline().startswith("listening"):
+            raise Trouble("the server of the load does not start")
+
+    def _load(self, where, *args):
+        cpu = 0 if self.cpu is not None else None
+        return self.rig.inside(where, [LOAD, *args], cpu, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                               stderr=subprocess.DEVNULL, text=True)
+
+    def client(self, *args):
+        return self._load(CLIENT, *args)
+
+    def start(self, contestant, user=None):
+        return self.rig.start(contestant, PORT, self.cpu, user)
+
+
+def result(client, what):
+    """What a client counted. Some forwarders lose the answer that follows a half-close: that is counted too."""
+    out, _ = client.communicate()
+    got = json.loads(out) if out.strip() else {}
+    if not got.get("bytes", got.get("transactions")):
+        raise Trouble(f"{what}: nothing went through")
+    return got
+
+
+def measured(bench, run):
+    """Return: what run() returned, and the cpu seconds of the forwarder, the machine, and all but bench's processes."""
+    rig = bench.rig
+    own, load, all_, since = rig.forwarder.cpu(), rig.load.cpu(), cpu_total(), time.monotonic()
+    got = run()
+    own, load, all_ = rig.forwarder.cpu() - own, rig.load.cpu() - load, cpu_total() - all_
+    return got, own, all_, max(0, (all_ - own - load) / (time.monotonic() - since))
+
+
+def calls_of(pids, run, folder):
+    """System calls made by processes while run() runs; None where strace is not installed."""
+    if not shutil.which("strace"):
+        return None
+    path = folder + "/strace"
+    argv = ["strace", "-c", "-f", "-o", path] + [a for pid in pids for a in ("-p", str(pid))]
+    with subprocess.Popen(argv, stdin=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as tracer:
+        time.sleep(0.5)
+        run()
+        tracer.terminate()
+    with open(path) as f:
+        total = re.search(r"^\s*100\.00\s+\S+\s+\d+\s+(\d+)", f.read(), re.M)
+    return int(total[1]) if total else None
+
+
+class Bulk:
+    """STREAMS streams, as fast as they go."""
+
+    def __init__(self, streams, reverse=False, mtu=False):
+        self.args = ["-P", streams] + (["--reverse"] if reverse else [])
+        self.mtu = mtu
+        self.pinned = False
+        self.about = f"{streams} stream{'s' if streams > 1 else ''}, {'down' if reverse else 'up'}" + (
+            ", frames of the MTU's size" if mtu else "")
+
+    def _run(self, bench, where, seconds):
+        return result(bench.client("bulk", where, "--seconds", seconds, *self.args), "bulk")
+
+    def sample(self, bench, contestant):
+        where = bench.start(contestant)
+        self._run(bench, where, 0.3)
+        got, own, all_, others = measured(bench, lambda: self._run(bench, where, bench.seconds))
+        figures = {"gbit": got["gbit_s"], "system_gib": all_ / got["bytes"] * GIB, "errors": got["errors"],
+                   "others": others}
+        if not contestant.direct:
+            figures["cpu_gib"] = own / got["bytes"] * GIB
+        return figures
+
+    def calls(self, bench, contestant):
+        """A run of its own, since to count calls slows them down."""
+        if contestant.direct:
+            return {}
+        where = bench.start(contestant)
+        moved = []
+        calls = calls_of(bench.rig.forwarder.pids(), lambda: moved.append(self._run(bench, where, 1)["bytes"]),
+                         bench.rig.folder)
+        return {"calls_mib": calls / (moved[0] / MIB)} if calls else {}
+
+
+class Exchange:
+    """Requests and answers: rr on CONNECTIONS that stay, or crr, each on a new one."""
+
+    def __init__(self, kind, connections, size=32, pinned=True):
+        self.args = [kind, ["-N", connections] if kind == "rr" else ["-K", connections], size]
+        self.pinned = pinned
+        what = "request and answer" if kind == "rr" else "connect, request, answer, close"
+        self.about = f"{what}, {size} bytes, {connections} at a time" + ("" if pinned else ", not pinned")
+
+    def _run(self, bench, where, seconds):
+        kind, n, size = self.args
+        return result(bench.client(kind, where, "--seconds", seconds, *n, "--size", size), kind)
+
+    def sample(self, bench, contestant):
+        where = bench.start(contestant)
+        self._run(bench, where, 0.3)
+        got, own, _, others = measured(bench, lambda: self._run(bench, where, bench.seconds))
+        figures = {"tps": got["tps"], "p50": got["p50_us"], "p99": got["p99_us"], "p999": got["p999_us"],
+                   "stalls": got["over_35ms"], "errors": got["errors"], "others": others}
+        if not contestant.direct:
+            figures["cpu_each"] = own / got["transactions"] * 1e6
+        return figures
+
+
+class Idle:
+    """CONNECTIONS that have exchanged 1 KiB each way, and rest."""
+    pinned = False
+
+    def __init__(self, connections):
+        self.n = connections
+        self.about = f"{connections} idle connections"
+
+    @staticmethod
+    def _kernel():
+        with open("/proc/meminfo") as f:
+            fields = dict(line.split(":") for line in f)
+        return sum(int(fields[k].split()[0]) for k in ("Slab", "KernelStack", "PageTables"))
+
+    def _look(self, bench):
+        """Private memory in bytes, descriptors, and kernel memory in KiB."""
+        pss = fds = 0
+        for pid in bench.rig.forwarder.pids():
+            with open(f"/proc/{pid}/smaps_rollup") as f:
+                pss += int(re.search(r"^Pss:\s+(\d+)", f.read(), re.M)[1]) * KIB
+            fds += len(os.listdir(f"/proc/{pid}/fd"))
+        return pss, fds, self._kernel()
+
+    def sample(self, bench, contestant):
+        where = bench.start(contestant)
+        before = self._look(bench)
+        client = bench.client("hold", where, "-N", self.n, "--size", KIB)
+        if not client.stdout.readline():
+            raise Trouble(f"{self.n} connections did not come up")
+        time.sleep(1)
+        after = self._look(bench)
+        cpu, since = bench.rig.forwarder.cpu(), time.monotonic()
+        time.sleep(1)
+        rest = (bench.rig.forwarder.cpu() - cpu) / (time.monotonic() - since)
+        client.stdin.close()
+        client.wait()
+        pss, fds, kernel = (a - b for a, b in zip(after, before))
+        figures = {"kernel_each": kernel / self.n}
+        if not contestant.direct:
+            figures |= {"pss_each": pss / self.n, "fds_each": fds / self.n, "idle_cpu": rest * 1000}
+        return figures
+
+
+class Mixed:
+    """4 bulk streams beside 16 connections with requests."""
+    pinned = True
+    about = "4 bulk streams beside 16 connections with requests of 32 bytes"
+
+    def sample(self, bench, contestant):
+        where = bench.start(contestant)
+        bulk, rr = Bulk(4), Exchange("rr", 16)
+
+        def run():
+            other = bench.client("bulk", where, "--seconds", bench.seconds + 0.5, *bulk.args)
+            time.sleep(0.25)
+            got = rr._run(bench, where, bench.seconds)
+            return result(other, "bulk"), got
+        (moved, got), own, _, others = measured(bench, run)
+        figures = {"gbit": moved["gbit_s"], "tps": got["tps"], "p50": got["p50_us"], "p99": got["p99_us"],
+                   "stalls": got["over_35ms"], "others": others}
+        if not contestant.direct:
+            figures["cpu_gib"] = own / moved["bytes"] * GIB
+        return figures
+
+
+class OrdinaryUser:
+    """8 streams as an ordinary user; the same beside 600 connections that moved 64 KiB each way and rest."""
+    pinned = False
+    about = "8 streams as user 65534, alone and beside 600 connections that moved 64 KiB each way"
+
+    def sample(self, bench, contestant):
+        if contestant.direct:
+            raise Trouble("no forwarder has no user")
+        bulk = Bulk(8)
+        where = bench.start(contestant, NOBODY)
+        alone, own, _, others = measured(bench, lambda: bulk._run(bench, where, bench.seconds))
+        holder = bench.client("hold", where, "-N", 600, "--size", 64 * KIB)
+        if not holder.stdout.readline():
+            raise Trouble("600 connections did not come up")
+        beside = bulk._run(bench, where, bench.seconds)
+        holder.stdin.close()
+        holder.wait()
+        return {"gbit": alone["gbit_s"], "cpu_gib": own / alone["bytes"] * GIB, "held_gbit": beside["gbit_s"],
+                "held_ratio": beside["gbit_s"] / alone["gbit_s"], "others": others}
+
+
+WORKLOADS = {
+    "bulk-1": Bulk(1), "bulk-8": Bulk(8), "bulk-64": Bulk(64),
+    "reverse-1": Bulk(1, True), "reverse-8": Bulk(8, True), "reverse-64": Bulk(64, True),
+    "mtu-8": Bulk(8, mtu=True),
+    "rr-1": Exchange("rr", 1), "rr-16": Exchange("rr", 16), "rr-64": Exchange("rr", 64), "rr-512": Exchange("rr", 512),
+    "rr-1-free": Exchange("rr", 1, pinned=False), "rr-16-free": Exchange("rr", 16, pinned=False),
+    "rr-1K": Exchange("rr", 8, 1 << 10), "rr-16K": Exchange("rr", 8, 16 << 10), "rr-64K": Exchange("rr", 8, 64 << 10),
+    "rr-256K": Exchange("rr", 8, 256 << 10), "rr-1M": Exchange("rr", 8, 1 << 20),
+    "crr-16": Exchange("crr", 16),
+    "idle-4000": Idle(4000), "mixed": Mixed(), "ordinary-user": OrdinaryUser(),
+}
+
+
+def quiet(patience):
+    """Waits until others use less than a fifth of a cpu. Return: whether they do."""
+    until = time.monotonic() + patience
+    while True:
+        used = cpu_total()
+        time.sleep(0.15)
+        if (cpu_total() - used) / 0.15 < 0.2:
+            return True
+        if time.monotonic() > until:
+            return False
+
+
+def clean(rig):
+    rig.forwarder.end()
+    for pid in sh("ip", "netns", "pids", CLIENT, check=False).split():
+        os.kill(int(pid), 9)
