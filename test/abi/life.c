@@ -298,6 +298,23 @@ START_TEST(a_time_limit_cuts_it_off)
 }
 END_TEST
 
+/* Its time is up as well, but that has not been noticed yet. */
+START_TEST(the_first_reason_to_cut_one_off_is_the_one_reported)
+{
+	struct sluice *s = scene_open(_i);
+	struct sluice_result r;
+	struct call c;
+
+	call_make(s, &c, NULL, 1);
+	sleep_ms(20);
+	ck_assert_int_eq(sluice_cancel(s, c.id), 0);
+	scene_pop(s, &r, SOON_MS);
+	ck_assert_int_eq(r.why, SLUICE_CANCELED);
+	call_hang_up(&c);
+	sluice_free(s);
+}
+END_TEST
+
 START_TEST(to_free_a_context_cuts_off_what_runs_with_a_reset)
 {
 	struct sluice *s = scene_open(_i);
@@ -414,6 +431,7 @@ int main(void)
 		&cancel_cuts_one_off_with_a_reset_to_both_and_no_other,
 		&what_is_cancelled_at_the_very_end_is_cancelled,
 		&a_time_limit_cuts_it_off,
+		&the_first_reason_to_cut_one_off_is_the_one_reported,
 		&to_free_a_context_cuts_off_what_runs_with_a_reset,
 		&results_wait_in_the_order_of_their_ends_and_may_be_left,
 		&local_stream_sockets_can_be_relayed_too,

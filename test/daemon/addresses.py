@@ -5,6 +5,7 @@ import os
 
 from kit import Skip, check, connect, equal, need_ipv6, run, test, told
 from kit.sluice import split_address
+from kit.strace import Strace
 
 
 def served(t, addr, backend):
@@ -68,6 +69,34 @@ def a_v6_wildcard_takes_no_v4_clients(t):
     except ConnectionRefusedError:
         return
     check(False, "[::] took a client of 127.0.0.1")
+
+
+def place_of_v6(t, *args):
+    """Which socket(2) of the program makes the listening one for IPv6, counted from 1."""
+    strace = Strace(t, trace="socket")
+    t.sluice(*args, wrap=strace.wrap).stop()
+    calls = [li for li in strace.lines() if "socket(" in li]
+    places = [n for n, li in enumerate(calls, 1) if "AF_INET6" in li and "SOCK_STREAM" in li]
+    check(places, calls)
+    return places[-1]
+
+
+@test(each=[{"error": e} for e in ("EAFNOSUPPORT", "EADDRNOTAVAIL")])
+def a_wildcard_leaves_out_a_family_that_this_machine_has_not_and_an_address_is_refused(t):
+    need_ipv6()
+    error = t.way.pop("error")
+    backend = t.backend()
+    to = "127.0.0.1:%d" % backend.addr[1]
+    where = place_of_v6(t, "0", to)
+    strace = Strace(t, f"socket:error={error}:when={where}", trace="socket")
+    s = t.sluice("0", to, wrap=strace.wrap)
+    equal([host for host, _ in s.addrs], ["0.0.0.0"], "addresses")
+    served(t, ("127.0.0.1", s.addrs[0][1]), backend)
+
+    where = place_of_v6(t, "[::1]:0", to)
+    strace = Strace(t, f"socket:error={error}:when={where}", trace="socket")
+    status, _, err = t.sluice("[::1]:0", to, wrap=strace.wrap, ready=False).result()
+    check(status == 1 and len(err) == 1 and "[::1]:0" in err[0], f"exit {status}, {err}")
 
 
 @test()

@@ -1,6 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
 """The command line: what it takes, and what it says of what it does not."""
+import resource
+
 from kit import check, equal, proc, run, test
 
 TARGET = "127.0.0.1:9"
@@ -177,6 +179,16 @@ def the_start_lines_tell_what_was_asked_for(t):
     check(0 < int(m[2]) <= 3 * 256 and int(m[5]) > 0, m[0])
     s = t.forward(TARGET, "--mode=copy", "--workers=1", "--buffer-size=8K")
     check(s.err.find("ready: 1 worker, copy, buffers of 8192 bytes, descriptors for [1-9][0-9]* connections"), s.err.lines)
+
+
+@test()
+def pipes_are_shared_out_between_the_workers(t):
+    limit = {resource.RLIMIT_NOFILE: 640}
+    pipes = {}
+    for workers in 1, 2, 8:
+        s = t.forward(TARGET, f"--workers={workers}", "--pipe-size=64K", limits=limit)
+        pipes[workers] = int(s.err.find(r"ready: .* (\d+) pipes of 65536 bytes")[1])
+    equal(pipes, {1: 40, 2: 40, 8: 40}, "pipes of so many workers, whose ends are an eighth of 640 descriptors")
 
 
 @test()

@@ -1,10 +1,13 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
 """While the target is being connected to, and when it cannot be."""
+import signal
+import socket
 import time
 
 from kit import (KIB, MODES, FullBacklog, Nobody, check, end_of, equal, exchange, half_close, proc, receive_to_end,
                  reset, run, send, test, told, ways)
+from kit.strace import Strace
 
 EVERY_WAY = ways()
 
@@ -19,6 +22,18 @@ def a_client_is_told_at_once_when_the_target_refuses(t):
     totals = s.stats_at_rest()
     equal(totals["connections"]["ended"]["connect_failed"], 30, "connect_failed")
     equal(proc.count_becomes(s.pid, 1, "socket:"), 1, "sockets left")
+
+
+@test(each=[{"error": e} for e in ("ENFILE", "ENOBUFS", "ENOMEM")])
+def want_of_something_to_connect_with_is_told_from_a_target_that_refuses(t):
+    strace = Strace(t, f"connect:error={t.way.pop('error')}:when=1..3", trace="connect")
+    backend = t.backend()
+    s = t.forward(backend, "--workers=1", wrap=strace.wrap)
+    for _ in range(3):
+        equal(told(s), "RST", "what a client is told")
+    equal(s.stats_at_rest()["connections"]["ended"]["no_resources"], 3, "no_resources")
+    check(s.err.find("cannot connect: no descriptor or no memory was to be had; reset client"), s.err.lines)
+    exchange(*t.pair(s, backend), 1, 1000)
 
 
 @test(each=MODES)
@@ -135,6 +150,35 @@ def a_target_that_speaks_and_closes_at_once_is_heard(t):
         equal(client.recv(10), b"hello", "banner")
         equal(end_of(client), "FIN", "end")
         client.close()
+
+
+@test(each=ways(workers=(1,)))
+def a_target_that_speaks_and_resets_before_it_is_looked_at_is_heard(t):
+    target = t.keep(FullBacklog())
+    s = t.forward(target)
+    client = t.connect(s)
+    s.stats_when(lambda totals: totals["connections"]["open"] == 1)
+    s.signal(signal.SIGSTOP)  # so that it finds all of it at once
+    target.make_room()
+    server = t.keep(target.accept())
+    while _is_over(server):
+        server = t.keep(target.accept())  # one that filled the queue
+    send(server, 1, 5000)
+    time.sleep(0.1)
+    reset(server)
+    s.signal(signal.SIGCONT)
+    equal(receive_to_end(client, 1), ("RST", 5000), "what the client hears")
+    c = s.stats_at_rest()["connections"]
+    equal((c["connected"], c["ended"]["target_reset"]), (1, 1), f"connected, target_reset in {c}")
+
+
+def _is_over(server):
+    server.settimeout(0.1)
+    try:
+        return not server.recv(1, socket.MSG_PEEK)
+    except socket.timeout:
+        server.settimeout(10)
+        return False
 
 
 if __name__ == "__main__":

@@ -43,6 +43,23 @@ def bytes_one_way_keep_a_connection_from_being_idle(t):
 
 
 @test(each=ways(workers=(1,)))
+def bytes_that_the_reader_s_kernel_takes_now_and_then_keep_a_connection_from_being_idle(t):
+    backend = t.backend()
+    s = t.forward(backend, "--idle-timeout=" + LIMIT)
+    client, server = t.pair(s, backend, rcvbuf=16 * KIB)
+    size = 160 * KIB
+    send(server, 1, size)
+    # All has left sluice by now, into its own kernel: from here on only acknowledgements move.
+    b = s.stats_when(lambda totals: totals["bytes"]["delivered"] == size)["bytes"]
+    equal(b["delivered"], size, "delivered")
+    for at in range(0, size, 16 * KIB):
+        receive(client, 1, 16 * KIB, at)
+        time.sleep(LIMIT_S / 3)
+    equal(s.stats()["connections"]["ended"]["idle_timeout"], 0, "ended as idle while its reader read")
+    equal(end_of(client), "RST", "end of one that has fallen silent")
+
+
+@test(each=ways(workers=(1,)))
 def a_half_closed_connection_that_falls_silent_is_ended_by_half_close_timeout(t):
     backend = t.backend()
     s = t.forward(backend, "--half-close-timeout=" + LIMIT)

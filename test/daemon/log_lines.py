@@ -48,6 +48,18 @@ def by_default_only_start_and_stop_are_said(t):
     equal(lines[2], f"sluice: stopped: 20 connections, {delivered} bytes delivered", "last line")
 
 
+@test(each=[{"workers": n} for n in (1, 2, 3)])
+def the_last_line_counts_the_clients_that_every_worker_accepted(t):
+    backend = t.backend()
+    rule = "127.0.0.1:0", "%s:%d" % backend.addr
+    s = t.sluice("--drain-timeout=0", *rule * 3)  # a worker accepts all clients of a rule
+    for n, addr in enumerate(s.addrs):
+        for _ in range(n + 1):
+            exchange(*t.pair(addr, backend), n, 1000)
+    s.stop()
+    equal(s.err.wait_end()[-1], "sluice: stopped: 6 connections, 12000 bytes delivered", "last line")
+
+
 @test(each=MODES)
 def at_error_not_even_start_and_stop_are_said(t):
     nobody, spare = t.keep(Nobody()), t.backend()

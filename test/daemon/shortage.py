@@ -11,8 +11,8 @@ LIMIT = 40  # descriptors
 CLIENTS = 40
 
 
-def short_one(t, backend, *args):
-    return t.forward(backend, *args, limits={resource.RLIMIT_NOFILE: LIMIT})
+def short_one(t, backend, *args, limit=LIMIT):
+    return t.forward(backend, *args, limits={resource.RLIMIT_NOFILE: limit})
 
 
 def accept_all(t, backend, within=0.3):
@@ -39,14 +39,16 @@ def numbered(t, s, n):
     return clients
 
 
-@test(each=ways())
+# A connection takes two: with an odd number left, there is one for the client and none for its target.
+@test(each=[dict(way, limit=n) for way in ways() for n in (LIMIT, LIMIT + 1)])
 def clients_that_there_is_no_room_for_wait_and_are_served_later_once_each(t):
+    limit = t.way.pop("limit")
     backend = t.backend()
-    s = short_one(t, backend)
+    s = short_one(t, backend, limit=limit)
     clients = numbered(t, s, CLIENTS)
     servers = accept_all(t, backend)
     first = len(servers)
-    check(5 <= first < LIMIT // 2, f"{first} served at once with {LIMIT} descriptors")
+    check(5 <= first < limit // 2, f"{first} served at once with {limit} descriptors")
     check(s.err.find(r"warning: .*clients must wait: Too many open files; \d+ connections are open"), s.err.lines)
     awake = proc.awake(s.pid, 0.5)
     check(awake < 0.3, f"awake for {awake:.0%} of the time while clients wait")
@@ -154,6 +156,22 @@ def a_limit_lowered_while_it_runs_is_lived_with(t):
     half_close(waiting)
     resource.prlimit(s.pid, resource.RLIMIT_NOFILE, (hard, hard))
     receive(t.keep(backend.accept()), 9, 100)
+
+
+@test(each=ways(workers=(1,)))
+def descriptors_that_come_back_one_by_one_let_clients_in_and_turn_nobody_away(t):
+    backend = t.backend()
+    s = t.forward(backend)
+    hard = resource.prlimit(s.pid, resource.RLIMIT_NOFILE)[1]
+    resource.prlimit(s.pid, resource.RLIMIT_NOFILE, (LIMIT, hard))
+    clients = numbered(t, s, CLIENTS)
+    served = len(accept_all(t, backend))
+    for limit in range(LIMIT + 1, LIMIT + 9):  # a client takes two
+        resource.prlimit(s.pid, resource.RLIMIT_NOFILE, (limit, hard))
+        served += len(accept_all(t, backend))
+    c = s.stats()["connections"]
+    equal((c["connected"], c["open"], sum(c["ended"].values())), (served, served, 0), f"connected, open, ended in {c}")
+    check(served < len(clients), f"all {served} were served: no descriptor was short")
 
 
 if __name__ == "__main__":

@@ -89,10 +89,12 @@ START_TEST(a_pipe_topped_up_holds_more_than_its_size)
 }
 END_TEST
 
-/* The memory of a lane is bounded by what it asks of one fill. */
+/* The memory of a lane is bounded by what it asks of one fill. No more is said
+ * than a window of 64 KiB lets in before anybody reads: Linux 6.1 opens with
+ * that, and leaves it at little more until then; 6.18 takes 100,000 bytes. */
 START_TEST(one_fill_takes_no_more_than_it_asks_for)
 {
-	static const char buf[100000];
+	static const char buf[60000];
 	int fd[2], p[2];
 
 	scene_pair(fd);
@@ -279,17 +281,37 @@ START_TEST(only_o_nonblock_keeps_a_splice_from_waiting_for_a_socket)
 }
 END_TEST
 
-/* K13 */
-START_TEST(a_length_above_ssize_max_is_refused)
+/*
+ * K13: a length above SSIZE_MAX is refused (seen in Linux 6.18), or first cut to
+ * the room that the pipe has (6.1). So it is no good for "all there is": no fill
+ * asks for more than the size of its pipe, and the largest that --pipe-size
+ * takes is asked for everywhere. A refusal takes nothing from the socket.
+ */
+START_TEST(a_length_above_ssize_max_may_be_refused_the_largest_pipe_is_not)
 {
+	static const size_t above[] = { (size_t)SSIZE_MAX + 1, SIZE_MAX };
 	int fd[2], p[2];
+	char c;
 
 	scene_pair(fd);
 	scene_pipe(p, 0);
+	for (int i = 0; i < 2; i++) {
+		ssize_t n;
+
+		peer_says(fd[0], "x", 1);
+		await_unread(fd[1], 1);
+		n = splice_in(fd[1], p, above[i]);
+		support_note("length %zu: %zd", above[i], n);
+		if (n != 1)
+			ck_assert_int_eq(n, -EINVAL);
+		ck_assert_int_eq(peer_unread(fd[1]), n == 1 ? 0 : 1);
+		if (n != 1)
+			ck_assert_int_eq(splice_in(fd[1], p, 1 << 30), 1);
+		ck_assert_int_eq(read(p[0], &c, 1), 1);
+		ck_assert_int_eq(c, 'x');
+	}
 	peer_says(fd[0], "x", 1);
 	await_unread(fd[1], 1);
-	ck_assert_int_eq(splice_in(fd[1], p, (size_t)SSIZE_MAX + 1), -EINVAL);
-	ck_assert_int_eq(splice_in(fd[1], p, SIZE_MAX), -EINVAL);
 	ck_assert_int_eq(splice_in(fd[1], p, 1 << 30), 1);
 	scene_close(p);
 	scene_close(fd);
@@ -312,6 +334,8 @@ int main(void)
 	tcase_add_test(tc, a_splice_of_nothing_looks_like_eof);
 	tcase_add_test(tc,
 		       only_o_nonblock_keeps_a_splice_from_waiting_for_a_socket);
-	tcase_add_test(tc, a_length_above_ssize_max_is_refused);
+	tcase_add_test(
+		tc,
+		a_length_above_ssize_max_may_be_refused_the_largest_pipe_is_not);
 	return support_main(s);
 }

@@ -15,6 +15,9 @@
 /* Bulk: a few buffers and a pipe full; any kernel lets a socket hold so much. */
 #define BULK 180000
 
+/* After so much, pipes are tried again where they were no good. */
+#define AGAIN (64 << 20)
+
 static const struct lane *lane;
 static const counter *choices;
 
@@ -184,6 +187,11 @@ START_TEST(bulk_in_small_fragments_goes_by_buffer)
 		by_pipe = lane->by_pipe;
 		pass(&g, &w, BULK); /* not yet tried again */
 		ck_assert_uint_eq(lane->by_pipe, by_pipe);
+		ck_assert_uint_gt(lane->no_pipe_before, lane->read);
+		ck_assert_uint_le(lane->no_pipe_before, lane->read + AGAIN);
+		w.relay.lane[0].no_pipe_before = lane->read; /* so much later */
+		pass(&g, &w, BULK);
+		ck_assert_uint_gt(lane->by_pipe, by_pipe);
 	}
 	close_auto(&g, &w);
 }

@@ -1,0 +1,392 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""Faulty sluices, each of which some test must find out.
+
+One mistake each, such as a programmer makes: in the daemon, the library, the
+sockets, the log. (Those of the mechanism alone: test/model/mutants.py.) The tree
+is copied and built once; then, for each mistake, it is put in, built, and the
+test that should find it is run; if that one does not, the suites unit, model,
+fault, embed and daemon are. A mistake whose text is not there exactly once, or
+that does not build, fails, and so does a test that fails without any mistake:
+then nothing is learnt from it.
+
+Not part of tools/check: all of it takes half an hour. Run it alone, since some
+tests are about time.
+
+usage: mutate.py [--list] [--trust] [--named] [NAME...]
+  --list   print the mistakes and the tests that should find them
+  --trust  do not first see that these tests pass without a mistake
+  --named  run no other tests than these
+  NAME     try these alone
+"""
+import argparse
+import fnmatch
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+SUITES = ('unit', 'model', 'fault', 'embed', 'daemon')
+BUILD_S = 600
+TEST_S = 300      # one test, whatever meson's own limit is
+SUITES_S = 1800
+PROGRAMS = ('src/sluice', 'src/liblib.a')  # each test's own program is built when it is run
+
+FLOW, LISTENER, LISTENING, WORKER = 'daemon/flow.c', 'daemon/listener.c', 'daemon/listening.c', 'daemon/worker.c'
+SERVER, CIRCLE, SWEEP, PARSE = 'daemon/server.c', 'daemon/circle.c', 'daemon/sweep.c', 'daemon/parse.c'
+CONF_FILE, REPORT, LOG, PIPES = 'daemon/conf_file.c', 'daemon/report.c', 'base/log.c', 'relay/pipes.c'
+NET, QUIET, LIB = 'net/*.c', 'relay/quiet.c', 'lib.c'
+
+# name, file under src or a pattern of files, what is there, what is put in its place, the tests that should find it
+MISTAKES = [
+    # a connection
+    ('second_address_is_never_tried', FLOW,
+     '	target->fd = flow_connect(f);\n', '	target->fd = -1;\n', ['transcript / targets: each address']),
+    ('an_address_that_refuses_at_once_is_the_last', FLOW,
+     'while (f->next < f->rule->n_targets) {', 'if (f->next < f->rule->n_targets) {',
+     ['transcript / ports: next address']),
+    ('connect_timeout_is_ignored', FLOW,
+     'uint64_t ms = f->worker->conf->connect_timeout_ms;', 'uint64_t ms = 3600000;',
+     ['daemon / connecting: given up']),
+    ('reset_of_a_waiting_client_goes_unseen', FLOW,
+     'if (f->state != FLOW_CONNECTING || !(w->ready & (EPOLLERR | EPOLLHUP)))', 'if (1)',
+     ['daemon / connecting: client that resets']),
+    ('waiting_client_that_resets_takes_its_words_along', FLOW,
+     'if (sock_is_writable(flow_fd(f, FLOW_TARGET))) {', 'if (0) {', ['transcript / bounds: before a reset']),
+    ('early_reset_of_the_target_is_no_connection', FLOW,
+     'if (err == ECONNRESET || err == EPIPE)', 'if (0)', ['daemon / connecting: speaks and resets']),
+    ('connection_to_itself_is_kept', FLOW, 'else if (!err && f->rule->local &&', 'else if (0 &&',
+     ['transcript / ports: own words']),
+    ('client_is_closed_by_fin', FLOW, 'sock_close(flow_fd(f, FLOW_CLIENT), reset);',
+     'sock_close(flow_fd(f, FLOW_CLIENT), false);', ['daemon / endings: on an idle connection']),
+    ('target_is_left_open', FLOW, '	sock_close(flow_fd(f, FLOW_TARGET), reset);\n', '',
+     ['daemon / endings: no socket is left']),
+    ('bytes_are_counted_twice', FLOW, 'counter_add(&w->stats.up, f->relay.lane[FLOW_CLIENT].delivered);',
+     'counter_add(&w->stats.up, 2 * f->relay.lane[FLOW_CLIENT].delivered);',
+     ['daemon / totals: what the peers received']),
+    ('line_has_up_for_down', FLOW,
+     '(unsigned long long)up->delivered,\n		 (unsigned long long)down->delivered, secs,',
+     '(unsigned long long)down->delivered,\n		 (unsigned long long)up->delivered, secs,',
+     ['daemon / log-lines: whose numbers are true']),
+    ('line_has_the_states_of_the_other_side', FLOW, 'how(f, FLOW_CLIENT), how(f, FLOW_TARGET),',
+     'how(f, FLOW_TARGET), how(f, FLOW_CLIENT),', ['daemon / log-lines: how each side ended']),
+    ('resets_are_the_other_sides', FLOW, 'reset[r->first_gone];', 'reset[!r->first_gone];',
+     ['daemon / log-lines: how each side ended']),
+    ('max_lifetime_is_ignored', FLOW, '	if (ms)\n		(void)loop_timer', '	if (0)\n		(void)loop_timer',
+     ['daemon / limits: max lifetime']),
+    ('connect_does_without_the_reserve', FLOW, 'if (fd == -EMFILE &&\n	    (pipes', 'if (0 &&\n	    (pipes',
+     ['daemon / shortage: once each']),
+    ('no_memory_is_a_connect_that_failed', FLOW, 'return sock_is_shortage(f->error) ? FLOW_no_resources',
+     'return 0 ? FLOW_no_resources', ['daemon / connecting: want of something']),
+    # accepting
+    ('trouble_of_accept_ends_the_listener', LISTENER, 'pause_for(l, -err);',
+     'loop_unwatch(&l->worker->loop, &l->watch);', ['daemon / shortage: lived with']),
+    ('trouble_of_one_client_makes_all_wait', LISTENER, 'return sock_is_shortage(-fd) ? fd : 0;', 'return fd;',
+     ['daemon / accepting: no other wait']),
+    ('failed_accepts_are_not_counted', LISTENER, '	counter_add(&w->stats.accept_errors, 1);\n', '',
+     ['daemon / accepting: no other wait']),
+    ('listener_spins_without_descriptors', LISTENER, 'if (err && err != -EAGAIN)', 'if (0)',
+     ['daemon / shortage: once each']),
+    ('accepts_with_no_reserve', LISTENER, 'if (!worker_has_reserve(w) &&', 'if (0 &&',
+     ['daemon / shortage: one by one']),
+    ('pause_never_ends', LISTENER, 'if (loop_timer(&l->worker->loop, &l->pause, now_ns() + PAUSE_NS, resume))',
+     'if (loop_timer(&l->worker->loop, &l->pause, UINT64_MAX - 1, resume))', ['daemon / shortage: once each']),
+    ('who_accepts_keeps_all', LISTENER, 'runner = server_least_loaded(w->server, w);', 'runner = w;',
+     ['daemon / workers: spread']),
+    ('free_pipes_are_kept_from_clients', LISTENER,
+     '!(pipes_close_free(&w->env.pipes) && worker_has_reserve(w)))', '1)', ['daemon / shortage: become free']),
+    # listening
+    ('clients_get_no_keepalive', LISTENING, 'keepalive.idle_s)\n		err = ', 'keepalive.idle_s && 0)\n		err = ',
+     ['daemon / accepting: finds dead peers']),
+    ('missing_family_is_an_error', LISTENING, 'if (rule->any && (', 'if (0 && (', ['daemon / addresses: leaves out']),
+    ('each_family_has_a_port_of_its_own', LISTENING, 'if (!rule->listen.port && s->n_open > first)', 'if (0)',
+     ['daemon / addresses: both families']),
+    ('star_is_v4_alone', 'daemon/rule.c', 'rule->n_listens = 2;', 'rule->n_listens = 1;',
+     ['daemon / addresses: both families']),
+    ('targets_here_are_taken_for_far_ones', 'daemon/rule.c', 'rule->local |= sock_is_local',
+     'rule->local &= sock_is_local', ['transcript / ports: own words']),
+    ('circle_of_two_rules_goes_unseen', CIRCLE, '(!seen[next - s->conf->rules] &&', '(0 &&',
+     ['daemon / start-failures: lead back']),
+    ('circle_by_a_wildcard_goes_unseen', CIRCLE, 'return l->at.sa.sa_family == to->sa.sa_family &&', 'return 0 &&',
+     ['daemon / start-failures: lead back']),
+    # workers, signals, the end
+    ('each_worker_takes_the_share_of_all', WORKER, '	limit /= conf->workers;\n', '',
+     ['daemon / arguments: shared out']),
+    ('discard_is_not_passed_on', WORKER, '	w->env.discard_max = conf->discard_max;\n', '',
+     ['daemon / limits: discard']),
+    ('linger_is_not_passed_on', WORKER, '	w->env.linger_ms = conf->linger_ms;\n', '', ['daemon / limits: linger']),
+    ('mail_wakes_nobody', WORKER, '	pthread_mutex_unlock(&w->lock);\n	loop_wake(&w->loop);\n',
+     '	pthread_mutex_unlock(&w->lock);\n', ['daemon / workers: under load']),
+    ('workers_do_not_obey_the_last_order', WORKER, 'if (order == WORKER_END)\n		list_each', 'if (0)\n		list_each',
+     ['daemon / stopping: drain timeout']),
+    ('load_of_those_that_left_stays', WORKER, '	atomic_fetch_sub(&w->load, 1);\n', '',
+     ['daemon / stopping: running transfer']),
+    ('drain_timeout_is_ignored', SERVER, 'now_ns() + ms * NS_PER_MS,\n		       drain_is_over',
+     'UINT64_MAX - 1,\n		       drain_is_over', ['daemon / stopping: drain timeout']),
+    ('second_signal_is_ignored', SERVER, 'if (again || !ms ||', 'if (!ms ||', ['daemon / stopping: second signal']),
+    ('sigterm_leaves_the_listener_open', SERVER, '			listening_close(s);\n', '',
+     ['daemon / stopping: running transfer']),
+    ('sigterm_waits_for_no_connection', SERVER, 's->end_now ? WORKER_END : WORKER_FINISH', 'WORKER_END',
+     ['daemon / stopping: running transfer']),
+    ('sigint_kills', SERVER, '	sigaddset(&set, SIGINT);\n', '', ['daemon / stopping: idle one']),
+    ('sigpipe_kills', SERVER, '	signal(SIGPIPE, SIG_IGN); /*', '	/*', ['daemon / log-trouble: vanish']),
+    ('descriptors_are_not_raised', SERVER, 'if (lim.rlim_cur < lim.rlim_max) {', 'if (0) {',
+     ['daemon / idle: hard limit']),
+    ('port_in_use_exits_0', 'daemon/main.c', 'server_run(&conf) ? EXIT_CANNOT : EXIT_SUCCESS',
+     '(server_run(&conf), EXIT_SUCCESS)', ['daemon / start-failures: port in use']),
+    ('early_sigusr1_kills', 'daemon/main.c', 'sigprocmask(SIG_BLOCK, &early, NULL);', '',
+     ['daemon / stopping: before it is ready']),
+    # from time to time
+    ('targets_get_no_keepalive', SWEEP, 'keepalive.idle_s)', 'keepalive.idle_s && 0)', ['unit / sweep']),
+    ('dead_peer_is_waited_for', SWEEP, 'if (!limit_ms)', 'if (1)', ['unit / sweep']),
+    ('sweeps_once', SWEEP, 'if (!list_empty(&w->flows))', 'if (0)', ['unit / sweep']),
+    # what users write
+    ('port_65536_is_a_port', PARSE, 'n > UINT16_MAX)', 'n > UINT16_MAX + 1)', ['daemon / arguments: wrong use']),
+    ('a_kilobyte_is_a_byte', PARSE, '(unit - units + 1)', '(unit - units)', ['daemon / arguments: start lines']),
+    ('a_minute_is_6_seconds', PARSE, '{ "m", 60000 }', '{ "m", 6000 }', ['fuzz / fuzz-text']),
+    ('comment_behind_a_rule_is_a_field', CONF_FILE, "word && *word != '#'", "word && (n || *word != '#')",
+     ['daemon / rule-file: comments']),
+    ('last_line_needs_a_newline', CONF_FILE, 'return n || c != EOF;', 'return c != EOF;',
+     ['daemon / rule-file: newline']),
+    ('lines_are_counted_from_0', CONF_FILE, 'path, ++number', 'path, number++', ['daemon / rule-file: wrong line']),
+    # totals
+    ('totals_of_one_worker', REPORT, 'i_ < (s)->n_workers; i_++', 'i_ < 1; i_++', ['daemon / totals: peers received']),
+    ('discarded_is_not_dropped', REPORT, 'uint64_t dropped = discarded;', 'uint64_t dropped = 0;',
+     ['daemon / totals: after resets']),
+    ('last_line_is_of_one_worker', 'daemon/announce.c', 'accepted += counter', 'accepted = counter',
+     ['daemon / log-lines: every worker accepted']),
+    ('own_pipes_take_no_descriptors', 'daemon/announce.c', 'own ? 2 + 2 * 2 : 2', 'own ? 2 : 2',
+     ['daemon / arguments: six descriptors']),
+    # sockets
+    ('nagle', NET, 'set(fd, IPPROTO_TCP, TCP_NODELAY, 1)', '0', ['daemon / timing: five small writes', 'unit / sock']),
+    ('port_may_not_be_used_again', NET, 'err = set(fd, SOL_SOCKET, SO_REUSEADDR, 1);', 'err = 0;',
+     ['daemon / stopping: again at once']),
+    ('v6_takes_v4_too', NET, 'err = set(fd, IPPROTO_IPV6, IPV6_V6ONLY, 1);', 'err = 0;',
+     ['daemon / addresses: wildcard']),
+    ('accepted_sockets_block', NET, '&len, SOCK_NONBLOCK | SOCK_CLOEXEC', '&len, SOCK_CLOEXEC',
+     ['daemon / bytes: both ways']),
+    ('no_descriptor_is_no_shortage', NET, 'return err == EMFILE || err', 'return err',
+     ['daemon / shortage: once each']),
+    ('user_timeout_is_not_set', NET, 'IPPROTO_TCP, TCP_USER_TIMEOUT, ', 'IPPROTO_TCP, TCP_USER_TIMEOUT, 0 * ',
+     ['daemon / accepting: finds dead peers']),
+    ('a_name_has_an_address_twice', NET, 'if (!contains(out, count, &a))', 'if (1)', ['daemon / addresses: twice']),
+    # log
+    ('gate_never_opens_again', LOG, 'if (now - gate->since_ns > GATE_NS) {', 'if (!gate->since_ns) {',
+     ['daemon / log-trouble: same trouble']),
+    ('lost_lines_are_not_told', LOG, '		lost++;\n', '		lost = 0;\n', ['daemon / log-trouble: nobody reads']),
+    ('a_line_may_look_like_two', LOG, 'if (iscntrl(', 'if (0 && iscntrl(', ['daemon / arguments: wrong use']),
+    ('log_waits_for_its_reader', 'base/emit.c', 'poll(&p, 1, wait_ms) != 1', 'poll(&p, 1, -1) != 1',
+     ['daemon / log-trouble: holds nothing up']),
+    ('long_text_blocks', 'base/emit.c', 'min_size(len, PIPE_BUF)', 'len', ['unit / emit']),
+    # silence
+    ('idle_timer_never_looks', QUIET, 'r->quiet_moved = moved(r);', 'if (part_ns(r))\n		return;',
+     ['daemon / limits: idle timeout']),
+    ('half_close_timeout_is_for_all', QUIET, 'return is_half_closed(r) && half &&', 'return half &&',
+     ['daemon / limits: falls silent']),
+    ('what_the_peer_acknowledges_is_silence', QUIET, '		n -= unsent > 0 ? (uint64_t)unsent : 0;\n', '',
+     ['daemon / limits: s kernel takes']),
+    # pipes and buffers
+    ('pipe_with_bytes_is_lent_again', PIPES, 'if (p->conduit.held) {', 'if (0) {', ['unit / pipes']),
+    ('free_pipes_are_kept_for_ever', PIPES, 'if (ps->n_free > 1 && !timer_is_set(&ps->trim))', 'if (0)',
+     ['daemon / idle: free pipes']),
+    ('kernel_is_asked_for_pipes_once', PIPES, '		ps->holdoff--;\n', '', ['daemon / fallback-pipes: asked for again']),
+    ('pipes_are_not_halved', PIPES, 'for (; want >= PIPE_LEAST; want /= 2) {', 'if (want >= PIPE_LEAST) {',
+     ['daemon / fallback-pipes: halved']),
+    ('quota_is_for_others', PIPES, 'if (!pages || !each || is_privileged())', 'if (1)', ['unit / quota']),
+    ('odd_buffers_are_kept', 'relay/bufs.c', 'if (b->conduit.size != bs->size || bs', 'if (bs', ['unit / bufs']),
+    ('buffer_forgets_that_it_was_given_back', 'relay/bufs.c', '	counter_sub(&bs->tally->buffers_now, 1);\n', '',
+     ['unit / bufs']),
+    ('drained_buffer_begins_in_the_middle', 'relay/bufs.c', '	b->head = 0;\n', '', ['unit / bufs']),
+    ('small_messages_stay_on_pipes', 'relay/choose.c', 'if (why == CHOICE_small && l->run >= SMALL_RUN)', 'if (0)',
+     ['unit / choose']),
+    ('thin_pipes_are_never_tried_again', 'relay/choose.c', 'l->read + THIN_PERIOD;', 'UINT64_MAX;', ['unit / choose']),
+    ('urgent_byte_is_lost', 'relay/urgent.c', 'l->urgent = n == 1;', 'l->urgent = false;', ['unit / urgent']),
+    ('spilled_bytes_are_lost', 'relay/splice.c', '		b->conduit.held += (size_t)n;\n', '', ['unit / pipes']),
+    ('broken_pipe_is_used_on', 'relay/splice.c', 'p->broken = b->conduit.held;', 'p->broken = 0;', ['fault / refused']),
+    ('buffer_sends_its_head_again', 'relay/copy.c', '	b->head += (size_t)n;\n', '', ['unit / bufs']),
+    ('library_is_killed_by_sigpipe', 'relay/copy.c', 'c->held, MSG_NOSIGNAL)', 'c->held, 0)', ['unit / bufs']),
+    # the library
+    ('last_reason_counts', LIB, 'if (run->why == SLUICE_ENDED)', 'if (1)', ['abi / life']),
+    ('library_has_no_time_limit', LIB, '	if (timeout_ms)\n', '	if (0)\n', ['abi / life']),
+    ('cancel_is_not_announced', LIB, 'run_stop(run, SLUICE_CANCELED);\n		loop_wake(&s->loop);',
+     'run_stop(run, SLUICE_CANCELED);', ['abi / life']),
+    ('duplicate_goes_on_being_watched', LIB, '		loop_unwatch(&s->loop, &r->side[i].watch);\n', '', ['abi / life']),
+    ('what_is_left_to_do_is_not_announced', LIB, 'if (loop_pending(&s->loop))', 'if (0)', ['abi / life']),
+    ('cut_off_is_closed_by_fin', LIB, 'sock_close(r->side[i].watch.fd, reset);',
+     'sock_close(r->side[i].watch.fd, false);', ['abi / life']),
+    ('local_sockets_are_refused', LIB, 'return err == -EOPNOTSUPP || err == -ENOPROTOOPT ? 0 : err;', 'return err;',
+     ['abi / life']),
+]
+
+
+class Wrong(Exception):
+    """Something is wrong with a mistake or with a test, not with what was tested."""
+
+
+def run(words, within, **kwargs):
+    """A program and all that it starts, within a time. Return: (its exit status, what it said)."""
+    process = subprocess.Popen(words, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                               text=True, errors='replace', start_new_session=True, **kwargs)
+    try:
+        said, _ = process.communicate(timeout=within)
+    except subprocess.TimeoutExpired:
+        raise Wrong(f'{words[0]}: not over after {within} s') from None
+    finally:
+        if process.poll() is None:
+            os.killpg(process.pid, signal.SIGTERM)
+            process.wait()
+    return process.returncode, said
+
+
+class Tree:
+    """The scratch copy, its build, and its tests."""
+
+    def __init__(self, folder):
+        self.root, self.build = os.path.join(folder, 'tree'), os.path.join(folder, 'build')
+        shutil.copytree(ROOT, self.root, ignore=shutil.ignore_patterns('.git', 'build*', '__pycache__'))
+        status, said = run(['meson', 'setup', '--buildtype=debugoptimized', self.build, self.root], BUILD_S)
+        if status:
+            raise Wrong('cannot be configured:\n' + said)
+        self.make()
+        status, said = run(['meson', 'introspect', '--tests', self.build], BUILD_S)
+        self.tests = {(suite.partition(':')[2], t['name']): t for t in json.loads(said) for suite in t['suite']}
+
+    def make(self, *targets):
+        status, said = run(['ninja', '-C', self.build, *targets], BUILD_S)
+        if status:
+            raise Wrong('does not build:\n' + said[-2000:])
+
+    def find(self, pattern, old):
+        """The one place with this text. A pattern is for what may be in one of several files."""
+        places = []
+        for folder, _, names in os.walk(os.path.join(self.root, 'src')):
+            for path in (os.path.join(folder, name) for name in names):
+                if fnmatch.fnmatch(os.path.relpath(path, os.path.join(self.root, 'src')), pattern):
+                    with open(path, encoding='utf-8') as f:
+                        text = f.read()
+                    places += [(path, text)] * text.count(old)
+        if len(places) != 1:
+            raise Wrong(f'fits {len(places)} times, not once')
+        return places[0]
+
+    def test(self, within, *words):
+        """Runs tests until one fails. Return: which it was, or None."""
+        log = os.path.join(self.build, 'meson-logs', 'testlog.json')
+        if os.path.exists(log):
+            os.remove(log)
+        env = dict(os.environ, PYTHONDONTWRITEBYTECODE='1')
+        _, said = run(['meson', 'test', '-C', self.build, '--maxfail=1', '--num-processes=2', *words], within, env=env)
+        try:
+            with open(log, encoding='utf-8') as f:
+                results = [json.loads(line) for line in f]
+        except OSError:
+            results = []
+        if not results:
+            raise Wrong('runs no test:\n' + said[-2000:])
+        bad = [r for r in results if r['result'] not in ('OK', 'SKIP', 'INTERRUPT')]
+        if not bad:
+            return None
+        return describe(bad[0]['name'].partition(':')[2], bad[0].get('stdout', ''), bad[0]['result'].lower())
+
+    def test_part(self, suite, name, part):
+        """Without meson, which takes it for an error that the numbers of TAP have gaps."""
+        test = self.tests[suite, name]
+        try:
+            status, said = run(test['cmd'] + [part], TEST_S, cwd=self.build, env=dict(os.environ, **test['env']))
+        except Wrong as e:
+            return f'{suite} / {name}: {e}'
+        if said.startswith('# 0 of '):
+            raise Wrong(f'is for no test of {name}: "{part}"')
+        return describe(f'{suite} / {name}', said, f'exit status {status}') if status else None
+
+    def test_named(self, test):
+        """'daemon / endings', or 'daemon / endings: part of a name' for some tests of that file."""
+        where, _, part = test.partition(': ')
+        suite, name = where.split(' / ')
+        if (suite, name) not in self.tests:
+            raise Wrong(f'is for a test that is not there: {where}')
+        return self.test_part(suite, name, part) if part else self.test(TEST_S, name, '--suite', suite)
+
+
+def describe(name, tap, else_say):
+    """One line on a test that failed."""
+    lines = [li.partition(' - ')[2] for li in tap.splitlines() if li.startswith('not ok')]
+    return f'{name}: {lines[0][:100] if lines else else_say}'
+
+
+def try_one(tree, mistake, named, useless):
+    """Return: which test found it, or None. @useless: tests that fail without it, too."""
+    _, pattern, old, new, tests = mistake
+    if useless.intersection(tests):
+        raise Wrong('has a test that fails without it, too')
+    path, text = tree.find(pattern, old)
+    try:
+        with open(path, 'w', encoding='utf-8') as f:
+            f.write(text.replace(old, new))
+        tree.make(*PROGRAMS)
+        for test in tests:
+            found = tree.test_named(test)
+            if found:
+                return found
+        if named:
+            return None
+        found = tree.test(SUITES_S, *[word for suite in SUITES for word in ('--suite', suite)])
+        return f'{found} (not by {", ".join(tests)})' if found else None
+    finally:
+        with open(path, 'w', encoding='utf-8') as f:
+            f.write(text)
+
+
+def see_that_tests_pass(tree, mistakes):
+    """Return: those that fail by themselves."""
+    bad = set()
+    for test in sorted({test for m in mistakes for test in m[4]}):
+        failed = tree.test_named(test) and tree.test_named(test)  # once may be the machine's doing
+        if failed:
+            print(f'WITHOUT A MISTAKE {failed}', flush=True)
+            bad.add(test)
+    return bad
+
+
+def chosen(names):
+    unknown = set(names) - {m[0] for m in MISTAKES}
+    if unknown:
+        sys.exit(f'no such mistake: {", ".join(sorted(unknown))}')
+    return [m for m in MISTAKES if not names or m[0] in names]
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.partition('\n')[0])
+    parser.add_argument('--list', action='store_true', help='print the mistakes and the tests that should find them')
+    parser.add_argument('--trust', action='store_true', help='do not first see that these tests pass without a mistake')
+    parser.add_argument('--named', action='store_true', help='run no other tests than these')
+    parser.add_argument('name', nargs='*', help='try these alone')
+    args = parser.parse_args()
+    mistakes = chosen(args.name)
+    if args.list:
+        for name, pattern, _, _, tests in mistakes:
+            print(f'{name}: {pattern}, {", ".join(tests)}')
+        return 0
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
+    caught, useless = 0, set()
+    with tempfile.TemporaryDirectory(prefix='mutate.') as folder:
+        tree = Tree(folder)
+        if not args.trust:
+            useless = see_that_tests_pass(tree, mistakes)
+        for mistake in mistakes:
+            try:
+                found = try_one(tree, mistake, args.named, useless)
+                print(f'{mistake[0]}: ' + (f'caught by {found}' if found else 'NOT CAUGHT'), flush=True)
+                caught += found is not None
+            except Wrong as e:
+                print(f'{mistake[0]}: WRONG: it {e}', flush=True)
+    print(f'{caught}/{len(mistakes)}')
+    return int(caught < len(mistakes))
+
+
+if __name__ == '__main__':
+    sys.exit(main())
