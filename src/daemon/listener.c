@@ -20,6 +20,13 @@
  * come one by one, to be told that there is no other takes a call for each. */
 #define LISTENER_BATCH 4
 
+/*
+ * To hand a flow over wakes another thread, which costs as much as half a short
+ * connection does. So while brief ones come and go, the worker that accepts has
+ * so many more than others before it gives any away.
+ */
+#define BRIEF_MORE 32
+
 /* How long a listener is left alone. */
 #define PAUSE_NS (100 * NS_PER_MS)
 
@@ -62,7 +69,8 @@ static void accepted(struct listener *l, int fd, const struct addr *from)
 	f = flow_new(w, l->rule, fd, from);
 	if (!f)
 		return;
-	runner = server_least_loaded(w->server, w);
+	runner = server_least_loaded(
+		w->server, w, worker_is_brief(w, f->born_ns) ? BRIEF_MORE : 0);
 	atomic_fetch_add(&runner->load, 1);
 	if (runner == w)
 		flow_adopt(f, w);

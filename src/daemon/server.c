@@ -38,11 +38,15 @@ unsigned server_load(const struct server *s)
 	return sum;
 }
 
-/* Who should run the next flow: @self unless another has fewer. */
-struct worker *server_least_loaded(struct server *s, struct worker *self)
+/* Who should run the next flow: @self unless another has fewer, by more than
+ * @more. */
+struct worker *server_least_loaded(struct server *s, struct worker *self,
+				   unsigned more)
 {
 	struct worker *best = self;
 	unsigned least = atomic_load_explicit(&self->load, memory_order_relaxed);
+
+	least = least > more ? least - more : 0;
 
 	for (unsigned i = 0; i < s->n_workers; i++) {
 		unsigned load = atomic_load_explicit(&s->workers[i].load,

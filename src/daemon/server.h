@@ -39,6 +39,7 @@ struct server {
 int server_run(const struct conf *conf);
 void server_ring(struct server *s);
 unsigned server_load(const struct server *s);
-struct worker *server_least_loaded(struct server *s, struct worker *self);
+struct worker *server_least_loaded(struct server *s, struct worker *self,
+				   unsigned more);
 
 #endif /* DAEMON_SERVER_H */

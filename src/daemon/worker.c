@@ -143,9 +143,31 @@ void worker_give(struct worker *w, struct flow *f)
 	loop_wake(&w->loop);
 }
 
+/* A flow that lasted no longer was brief; and brief ones come often if so many
+ * as the ring holds have ended within the second time. */
+#define BRIEF_NS (20 * NS_PER_MS)
+#define OFTEN_NS (50 * NS_PER_MS)
+
+/* Whether brief flows come and go here just now, many of them. */
+bool worker_is_brief(const struct worker *w, uint64_t now)
+{
+	return now - w->brief_ns[w->brief_at] < OFTEN_NS;
+}
+
+static void note_brief(struct worker *w, const struct flow *f)
+{
+	uint64_t now = now_ns();
+
+	if (now - f->born_ns > BRIEF_NS)
+		return;
+	w->brief_ns[w->brief_at] = now;
+	w->brief_at = (w->brief_at + 1) % array_size(w->brief_ns);
+}
+
 /* The last that is done to a flow before it is freed. */
 void worker_leave(struct worker *w, struct flow *f)
 {
+	note_brief(w, f);
 	list_remove(&f->node);
 	atomic_fetch_sub(&w->load, 1);
 	(void)worker_has_reserve(w); /* two descriptors have become free */

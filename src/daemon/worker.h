@@ -28,6 +28,8 @@ enum worker_order {
  * @obeyed:	the last order that was carried out; written by the worker
  * @load:	flows it has or is about to be given; written by whoever
  *		accepts and by itself
+ * @brief_ns:	when the last so many flows ended that had been brief; a ring,
+ *		@brief_at is the next to be written
  * @inbox:	flows it was given, under @lock; @has_mail is a look without it
  * @reserve:	a descriptor to give up when there are no others (K29)
  */
@@ -48,6 +50,8 @@ struct worker {
 	struct list inbox;
 	_Atomic int has_mail;
 	int reserve;
+	uint64_t brief_ns[16];
+	unsigned brief_at;
 };
 
 int worker_init(struct worker *w, struct server *server, unsigned index);
@@ -58,6 +62,7 @@ void worker_join(struct worker *w);
 void worker_tell(struct worker *w, enum worker_order order);
 void worker_give(struct worker *w, struct flow *f);
 void worker_leave(struct worker *w, struct flow *f);
+bool worker_is_brief(const struct worker *w, uint64_t now);
 
 bool worker_has_reserve(struct worker *w);
 bool worker_use_reserve(struct worker *w);

@@ -89,7 +89,7 @@ def bulk(t, *options, when):
     """Several connections, both ways at once, with calls refused at these places."""
     strace = Strace(t, f"splice:error=EINVAL:when={when}")
     backend = t.backend()
-    s = t.forward(backend, *options, wrap=strace.wrap)
+    s = t.forward(backend, "--mode=splice", *options, wrap=strace.wrap)
     pairs = t.pairs(s, backend, 4)
     jobs = []
     for n, (client, server) in enumerate(pairs):

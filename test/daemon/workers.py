@@ -3,6 +3,7 @@
 """Several workers: connections are spread, and each is served once."""
 import os
 import socket
+import time
 
 from kit import MODES, Echo, Job, check, connect, equal, exchange, proc, run, stamp, test
 
@@ -13,6 +14,31 @@ def thread_names(pid):
         with open(f"/proc/{pid}/task/{tid}/comm") as f:
             names.append(f.read().strip())
     return sorted(names)
+
+
+def wakeups_of_workers(s):
+    """How often each has gone to sleep so far."""
+    used = []
+    for tid in os.listdir(f"/proc/{s.pid}/task"):
+        with open(f"/proc/{s.pid}/task/{tid}/status") as f:
+            switches = [int(li.split()[1]) for li in f if li.startswith("voluntary")]
+        with open(f"/proc/{s.pid}/task/{tid}/comm") as f:
+            if f.read().startswith("sluice/"):
+                used.append(switches[0])
+    return used
+
+
+def brief(s, backend):
+    """Eight at once, each with a byte."""
+    pairs = []
+    for _ in range(8):
+        client = connect(s.addr)
+        pairs.append((client, backend.accept()))
+    for client, server in pairs:
+        client.sendall(b"x")
+        equal(server.recv(100), b"x", "byte")
+        server.close()
+        client.close()
 
 
 def sockets_of_workers(s):
@@ -63,16 +89,34 @@ def every_worker_works_under_load(t):
                 sender.result()
                 if got != data:
                     raise AssertionError(f"client {n}: wrong echo in round {k}")
+                time.sleep(0.025)  # or it would be brief
     for job in [Job(talk, n) for n in range(16)]:
         job.result()
-    used = []
-    for tid in os.listdir(f"/proc/{s.pid}/task"):
-        with open(f"/proc/{s.pid}/task/{tid}/status") as f:
-            switches = [int(li.split()[1]) for li in f if li.startswith("voluntary")]
-        with open(f"/proc/{s.pid}/task/{tid}/comm") as f:
-            if f.read().startswith("sluice/"):
-                used.append(switches[0])
+    used = wakeups_of_workers(s)
     check(min(used) > 100, f"wake-ups of each worker after 640 connections: {used}")
+
+
+@test(each=[{"workers": 4}], limit=60)
+def brief_connections_that_come_often_wake_nobody_else(t):
+    """Nor do those that last, behind them, stay with one."""
+    backend = t.backend()
+    s = t.forward(backend)
+    for _ in range(5):  # a machine that is busy may make them last
+        for _ in range(5):
+            brief(s, backend)
+        before = wakeups_of_workers(s)
+        for _ in range(25):
+            brief(s, backend)
+        woken = sorted(b - a for a, b in zip(before, wakeups_of_workers(s)))
+        if woken[2] <= 20:
+            break
+    check(woken[2] <= 20 and woken[3] >= 200, f"wake-ups of each worker in 200 connections: {woken}")
+    time.sleep(0.1)
+    base = sum(proc.watched(s.pid))
+    t.pairs(s, backend, 8)
+    check(proc.wait_for(lambda: sum(proc.watched(s.pid)) == base + 16), "they are not all watched")
+    spread = sockets_of_workers(s)
+    check(max(spread) - min(spread) <= 1, f"sockets of 8 connections that last, but for the listener's: {spread}")
 
 
 @test(each=[dict(m, workers=w) for m in MODES for w in (1, 4)])

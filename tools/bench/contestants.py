@@ -31,7 +31,7 @@ TUNED = HAPROXY % ("  tune.pipesize 1048576\n  tune.bufsize 65536\n  maxpipes 20
                    "  option splice-request\n  option splice-response")
 NGINX = """load_module %s;
 daemon off; worker_processes {workers}; worker_rlimit_nofile 60000;
-pid {folder}/nginx-{port}.pid; error_log {folder}/nginx.err;
+pid {folder}/nginx-{port}.pid; error_log {folder}/nginx-{port}.err;
 events {{ worker_connections 20000; }}
 stream {{ server {{ listen {listen} reuseport; proxy_pass {target}; %s }} }}
 """
@@ -94,9 +94,9 @@ OTHERS = {
     "direct": Contestant("no forwarder", None),
     "haproxy": Contestant("HAProxy", "haproxy -db -f {conf}", HAPROXY % ("", "  option splice-auto"), ("haproxy",)),
     "haproxy-tuned": Contestant("HAProxy tuned", "haproxy -db -f {conf}", TUNED, ("haproxy",)),
-    "nginx": Contestant("nginx 16K", "nginx -e {folder}/nginx.err -c {conf}", NGINX % (NGINX_STREAM, ""),
+    "nginx": Contestant("nginx 16K", "nginx -e {folder}/nginx-{port}.err -c {conf}", NGINX % (NGINX_STREAM, ""),
                         ("nginx", NGINX_STREAM)),
-    "nginx-64k": Contestant("nginx 64K", "nginx -e {folder}/nginx.err -c {conf}",
+    "nginx-64k": Contestant("nginx 64K", "nginx -e {folder}/nginx-{port}.err -c {conf}",
                             NGINX % (NGINX_STREAM, "proxy_buffer_size 64k;"), ("nginx", NGINX_STREAM)),
     "proxyd": Contestant("socket-proxyd", f"systemd-socket-activate -l {{listen}} {PROXYD} -c 20000 {{target}}",
                          needs=("systemd-socket-activate", PROXYD)),

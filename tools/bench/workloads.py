@@ -185,7 +185,7 @@ class Idle:
     def sample(self, bench, contestant):
         where = bench.start(contestant)
         before = self._look(bench)
-        client = bench.client("hold", where, "-N", self.n, "--size", KIB)
+        client = bench.client("hold", where, "-N", self.n, "--size", KIB, "--timeout", 30)
         if not client.stdout.readline():
             raise Trouble(f"{self.n} connections did not come up")
         time.sleep(1)
@@ -203,13 +203,16 @@ class Idle:
 
 
 class Mixed:
-    """4 bulk streams beside 16 connections with requests."""
+    """STREAMS of bulk beside CONNECTIONS with requests."""
     pinned = True
-    about = "4 bulk streams beside 16 connections with requests of 32 bytes"
+
+    def __init__(self, streams, connections):
+        self.parts = Bulk(streams), Exchange("rr", connections)
+        self.about = f"{streams} bulk beside {connections} connections with requests of 32 bytes"
 
     def sample(self, bench, contestant):
         where = bench.start(contestant)
-        bulk, rr = Bulk(4), Exchange("rr", 16)
+        bulk, rr = self.parts
 
         def run():
             other = bench.client("bulk", where, "--seconds", bench.seconds + 0.5, *bulk.args)
@@ -250,11 +253,12 @@ WORKLOADS = {
     "reverse-1": Bulk(1, True), "reverse-8": Bulk(8, True), "reverse-64": Bulk(64, True),
     "mtu-8": Bulk(8, mtu=True),
     "rr-1": Exchange("rr", 1), "rr-16": Exchange("rr", 16), "rr-64": Exchange("rr", 64), "rr-512": Exchange("rr", 512),
+    "rr-100": Exchange("rr", 100), "fair-1": Mixed(1, 100), "fair-8": Mixed(8, 100),
     "rr-1-free": Exchange("rr", 1, pinned=False), "rr-16-free": Exchange("rr", 16, pinned=False),
     "rr-1K": Exchange("rr", 8, 1 << 10), "rr-16K": Exchange("rr", 8, 16 << 10), "rr-64K": Exchange("rr", 8, 64 << 10),
     "rr-256K": Exchange("rr", 8, 256 << 10), "rr-1M": Exchange("rr", 8, 1 << 20),
     "crr-16": Exchange("crr", 16),
-    "idle-4000": Idle(4000), "mixed": Mixed(), "ordinary-user": OrdinaryUser(),
+    "idle-4000": Idle(4000), "mixed": Mixed(4, 16), "ordinary-user": OrdinaryUser(),
 }
 
 
