@@ -122,8 +122,8 @@ def wrong_use_is_one_line_that_names_the_argument_and_what_would_be_right_and_ex
 
 @test()
 def every_option_takes_the_values_that_it_is_said_to_take(t):
-    for option in RIGHT:
-        s = t.forward(TARGET, option, stats=None)
+    for n in range(0, len(RIGHT), 5):  # five at a time
+        s = t.forward(TARGET, *RIGHT[n:n + 5], stats=None)
         s.stop()
 
 
