@@ -82,13 +82,12 @@ def build_go(folder):
 
 
 OURS = {
-    "sluice": sluice("sluice"),
-    "again": sluice("sluice again"),
+    "sluice": sluice("sluice", "--mode=auto"),
+    "again": sluice("sluice again", "--mode=auto"),
     "splice": sluice("sluice splice", "--mode=splice"),
     "copy": sluice("sluice copy", "--mode=copy"),
-    "auto": sluice("sluice auto", "--mode=auto"),
     "own": sluice("sluice own pipes", "--mode=splice", "--pipes=own"),
-    "busy": sluice("sluice busy-poll", "--busy-poll=auto"),
+    "busy": sluice("sluice busy-poll", "--mode=auto", "--busy-poll=auto"),
 }
 OTHERS = {
     "direct": Contestant("no forwarder", None),
