@@ -223,6 +223,9 @@ static void dispatch(const struct epoll_event *ev)
 	struct watch *w = ev->data.ptr;
 	uint32_t ready = ev->events;
 
+	w->ready &= ~LOOP_FRESH;
+	if (ready & EPOLLIN)
+		ready |= LOOP_FRESH;
 	if (ready & (LOOP_ENDING | EPOLLPRI))
 		ready |= LOOP_READABLE;
 	if (ready & (EPOLLHUP | EPOLLERR))

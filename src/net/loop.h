@@ -20,6 +20,9 @@
 #define LOOP_READABLE EPOLLIN
 #define LOOP_WRITABLE EPOLLOUT
 #define LOOP_ENDING   (EPOLLRDHUP | EPOLLHUP | EPOLLERR)
+/* The last report said readable; the owner has read nothing since, or takes it
+ * away. A bit that epoll does not use. */
+#define LOOP_FRESH (1u << 24)
 
 /**
  * struct watch - a descriptor that the loop looks after

@@ -1,55 +1,71 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * bufs.c - buffers of one thread, for the copying conduit.
+ * bufs.c - buffers of one thread, for the copying conduit
+ *
+ * They are mapped, not allocated: what malloc(3) is given back after a rush it
+ * keeps for as long as anything smaller lies above it, which may be for ever.
  */
 #include "relay/bufs.h"
 
-#include <stdlib.h>
+#include <sys/mman.h>
 
 #include "base/util.h"
 
-/* More than this many free ones are not worth keeping. */
-#define BUFS_KEPT 4
+static size_t mapped(size_t size)
+{
+	return sizeof(struct buf) + size;
+}
 
 static struct buf *buf_new(struct bufs *bs, size_t size)
 {
-	struct buf *b = malloc(sizeof(*b) + size);
+	void *at = mmap(NULL, mapped(size), PROT_READ | PROT_WRITE,
+			MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	struct buf *b = at;
 
-	if (b)
-		*b = (struct buf){
-			.conduit = { .ops = &buf_ops,
-				     .size = size,
-				     .tally = bs->tally },
-			.home = bs,
-		};
+	if (at == MAP_FAILED)
+		return NULL;
+	*b = (struct buf){
+		.conduit = { .ops = &buf_ops, .size = size, .tally = bs->tally },
+		.home = bs,
+	};
+	list_init(&b->node);
 	return b;
+}
+
+static void buf_free(struct buf *b)
+{
+	(void)munmap(b, mapped(b->conduit.size));
+}
+
+static void buf_drop(struct list *node)
+{
+	buf_free(container_of(node, struct buf, node));
 }
 
 /**
  * bufs_init() - make a store, with one buffer in it
+ * @size:	bytes a buffer
+ * @loop:	the thread's
  *
  * Return: 0, or -ENOMEM.
  */
-int bufs_init(struct bufs *bs, size_t size, struct tally *tally)
+int bufs_init(struct bufs *bs, size_t size, struct tally *tally, struct loop *loop)
 {
+	struct buf *b;
+
 	*bs = (struct bufs){ .size = size, .tally = tally };
-	bs->free = buf_new(bs, size);
-	if (!bs->free)
+	spares_init(&bs->spares, loop, buf_drop);
+	b = buf_new(bs, size);
+	if (!b)
 		return -ENOMEM;
-	bs->n_free = 1;
+	spare_give(&bs->spares, &b->node);
 	return 0;
 }
 
 /* All that were taken must have been given back. */
 void bufs_fini(struct bufs *bs)
 {
-	while (bs->free) {
-		struct buf *b = bs->free;
-
-		bs->free = b->next;
-		free(b);
-	}
-	bs->n_free = 0;
+	spares_fini(&bs->spares);
 }
 
 static struct buf *lend(struct bufs *bs, struct buf *b)
@@ -65,13 +81,10 @@ static struct buf *lend(struct bufs *bs, struct buf *b)
 /* Return: an empty buffer of the usual size, or NULL for want of memory. */
 struct buf *buf_take(struct bufs *bs)
 {
-	struct buf *b = bs->free;
+	struct list *node = spare_take(&bs->spares);
 
-	if (!b)
-		return lend(bs, buf_new(bs, bs->size));
-	bs->free = b->next;
-	bs->n_free--;
-	return lend(bs, b);
+	return lend(bs, node ? container_of(node, struct buf, node)
+			     : buf_new(bs, bs->size));
 }
 
 /* The same with room for @size bytes, for what a pipe held. */
@@ -86,13 +99,11 @@ void buf_give(struct buf *b)
 	struct bufs *bs = b->home;
 
 	counter_sub(&bs->tally->buffers_now, 1);
-	if (b->conduit.size != bs->size || bs->n_free >= BUFS_KEPT) {
-		free(b);
+	if (b->conduit.size != bs->size) {
+		buf_free(b);
 		return;
 	}
 	b->conduit.held = 0;
 	b->head = 0;
-	b->next = bs->free;
-	bs->free = b;
-	bs->n_free++;
+	spare_give(&bs->spares, &b->node);
 }

@@ -6,33 +6,34 @@
 #define RELAY_BUFS_H
 
 #include "relay/conduit.h"
+#include "relay/spares.h"
 
 /**
  * struct buf - user memory with the bytes at [@head, @head + held)
+ * @node:	in bufs.spares, or in none
  */
 struct buf {
 	struct conduit conduit;
 	struct bufs *home;
-	struct buf *next;
+	struct list node;
 	size_t head;
 	unsigned char data[];
 };
 
 /**
  * struct bufs - the store
- * @free:	last in, first out, so that what is lent is warm; at rest there
- *		is one, the thread's own for ever, and a lane takes another
- *		only while its sink refuses bytes
+ * @spares:	the free ones; at rest there is one, the thread's own for ever,
+ *		and a lane takes another only while its sink refuses bytes
  * @size:	bytes a buffer
  */
 struct bufs {
-	struct buf *free;
-	unsigned n_free;
+	struct spares spares;
 	size_t size;
 	struct tally *tally;
 };
 
-int bufs_init(struct bufs *bs, size_t size, struct tally *tally);
+int bufs_init(struct bufs *bs, size_t size, struct tally *tally,
+	      struct loop *loop);
 void bufs_fini(struct bufs *bs);
 
 struct buf *buf_take(struct bufs *bs);

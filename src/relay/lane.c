@@ -211,16 +211,32 @@ static bool pipe_misleads(struct relay *r, unsigned i, ssize_t n)
 	return true;
 }
 
+/*
+ * Whether a fill of a buffer would begin with an urgent byte that epoll has yet
+ * to tell of: recv(2) would not stop in front of it. The first after a report
+ * without EPOLLPRI begins with what was there before any mark.
+ */
+static bool meets_mark(struct side *from, const struct conduit *c)
+{
+	bool first = from->watch.ready & LOOP_FRESH;
+
+	from->watch.ready &= ~LOOP_FRESH;
+	return !first && !c->ops->is_pipe && sock_at_mark(from->watch.fd);
+}
+
 static ssize_t lane_read(struct relay *r, unsigned i)
 {
-	struct lane *l = &r->lane[i];
-	int fd = r->side[i].watch.fd;
+	struct side *from = &r->side[i];
+	struct conduit *c;
 
 	if (!lane_borrow(r, i))
-		return peek(fd);
-	if (r->side[i].urgent)
+		return peek(from->watch.fd);
+	c = r->lane[i].conduit;
+	if (!from->urgent && meets_mark(from, c))
+		side_urgent(r, from);
+	if (from->urgent)
 		return urgent_fill(r, i);
-	return l->conduit->ops->fill(l->conduit, fd);
+	return c->ops->fill(c, from->watch.fd);
 }
 
 /* One read. */
@@ -228,13 +244,15 @@ static enum step lane_fill(struct relay *r, unsigned i)
 {
 	struct side *from = &r->side[i];
 	struct lane *l = &r->lane[i];
-	bool urgent = from->urgent;
 	struct conduit *c;
+	bool urgent;
 	ssize_t n;
 
 	if (!(from->watch.ready & LOOP_READABLE))
 		return STEP_WAIT;
+	urgent = from->urgent;
 	n = lane_read(r, i);
+	urgent |= from->urgent;
 	c = l->conduit;
 	if (n > 0) {
 		l->read += (uint64_t)n;

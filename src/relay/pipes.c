@@ -35,12 +35,24 @@
 /* How many borrowings go by before a kernel that refused is asked again. */
 #define HOLDOFF 256
 
-/* Free pipes that nobody needed for so long are closed. */
-#define TRIM_NS (5 * NS_PER_SEC)
-
 /* Capabilities that lift the quota, by their numbers in capability(7). */
 #define CAP_SYS_ADMIN	 21
 #define CAP_SYS_RESOURCE 24
+
+static void pipe_free(struct pipe *p)
+{
+	p->home->n--;
+	counter_sub(&p->home->tally->pipes_now, 1);
+	list_remove(&p->node);
+	close_fd(p->in);
+	close_fd(p->out);
+	free(p);
+}
+
+static void pipe_drop(struct list *node)
+{
+	pipe_free(container_of(node, struct pipe, node));
+}
 
 /**
  * pipes_init() - make a store, with nothing in it
@@ -59,36 +71,20 @@ void pipes_init(struct pipes *ps, size_t size, unsigned limit,
 		.tally = tally,
 		.loop = loop,
 	};
-	list_init(&ps->free);
+	spares_init(&ps->spares, loop, pipe_drop);
 	list_init(&ps->stalled);
-}
-
-static void pipe_free(struct pipe *p)
-{
-	p->home->n--;
-	counter_sub(&p->home->tally->pipes_now, 1);
-	list_remove(&p->node);
-	close_fd(p->in);
-	close_fd(p->out);
-	free(p);
 }
 
 /* Closes the free ones. Return: how many. */
 unsigned pipes_close_free(struct pipes *ps)
 {
-	unsigned n = ps->n_free;
-
-	while (!list_empty(&ps->free))
-		pipe_free(container_of(ps->free.next, struct pipe, node));
-	ps->n_free = ps->fewest_free = 0;
-	return n;
+	return spares_drop_all(&ps->spares);
 }
 
 /* All that were taken must have been given back. */
 void pipes_fini(struct pipes *ps)
 {
-	loop_untimer(ps->loop, &ps->trim);
-	pipes_close_free(ps);
+	spares_fini(&ps->spares);
 }
 
 /*
@@ -166,15 +162,9 @@ static int pipe_new(struct pipes *ps, struct pipe **ret)
 
 static struct pipe *free_pipe(struct pipes *ps)
 {
-	struct pipe *p;
+	struct list *node = spare_take(&ps->spares);
 
-	if (list_empty(&ps->free))
-		return NULL;
-	p = container_of(ps->free.prev, struct pipe, node);
-	list_remove(&p->node);
-	if (--ps->n_free < ps->fewest_free)
-		ps->fewest_free = ps->n_free;
-	return p;
+	return node ? container_of(node, struct pipe, node) : NULL;
 }
 
 /* Takes the pipe whose sink has refused bytes for longest, NULL if none. */
@@ -247,22 +237,6 @@ int pipe_take(struct pipes *ps, struct conduit **holder)
 	return 0;
 }
 
-/* Closes the free pipes that nobody has needed since the last time. */
-static void trim(struct timer *t)
-{
-	struct pipes *ps = container_of(t, struct pipes, trim);
-	unsigned idle = ps->fewest_free;
-
-	/* The coldest lie first; one is always kept. */
-	while (idle-- > 0 && ps->n_free > 1) {
-		pipe_free(container_of(ps->free.next, struct pipe, node));
-		ps->n_free--;
-	}
-	ps->fewest_free = ps->n_free;
-	if (ps->n_free > 1)
-		(void)loop_timer(ps->loop, t, now_ns() + TRIM_NS, trim);
-}
-
 /* Ends a borrowing; *holder is the borrower's to clear. */
 void pipe_give(struct pipe *p)
 {
@@ -274,10 +248,7 @@ void pipe_give(struct pipe *p)
 		pipe_free(p);
 		return;
 	}
-	list_append(&ps->free, &p->node);
-	ps->n_free++;
-	if (ps->n_free > 1 && !timer_is_set(&ps->trim))
-		(void)loop_timer(ps->loop, &ps->trim, now_ns() + TRIM_NS, trim);
+	spare_give(&ps->spares, &p->node);
 }
 
 /* Notes that its sink refuses bytes: from now on it may be spilled. */
@@ -299,8 +270,7 @@ size_t pipes_probe(struct pipes *ps)
 
 	if (pipe_new(ps, &p))
 		return 0;
-	list_append(&ps->free, &p->node);
-	ps->n_free++;
+	spare_give(&ps->spares, &p->node);
 	return p->conduit.size;
 }
 

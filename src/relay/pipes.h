@@ -5,8 +5,8 @@
 #ifndef RELAY_PIPES_H
 #define RELAY_PIPES_H
 
-#include "net/loop.h"
 #include "relay/bufs.h"
+#include "relay/spares.h"
 
 /* A pipe with less room than 16 pages costs more calls than it saves copies. */
 #define PIPE_LEAST 65536
@@ -15,7 +15,7 @@
 /**
  * struct pipe - a kernel pipe
  * @in, @out:	write end and read end, both nonblocking
- * @node:	in pipes.free, in pipes.stalled, or in neither
+ * @node:	in pipes.spares, in pipes.stalled, or in neither
  * @holder:	the pointer through which its borrower holds it, so that a
  *		pipe can be taken from a lane whose sink has stalled
  * @broken:	some of its bytes were lost on the way out of it
@@ -33,28 +33,26 @@ struct pipe {
 
 /**
  * struct pipes - the store
- * @free:	the warmest last
+ * @spares:	the free ones
  * @stalled:	lent, and the sink refuses bytes; the longest stalled first
  * @size:	bytes wished for a pipe
  * @limit:	how many there may be at once, free or lent
- * @n:		how many there are; @n_free: free ones, and the fewest since
- *		the store was last trimmed
+ * @n:		how many there are
  * @holdoff:	borrowings to go before the kernel is asked for a new one
  *		again, after it has refused; @refused: with what
  * @bufs:	where what a stalled pipe held is put
  * @loop:	the thread's; its count of turns measures age without a clock
- * @trim:	set while there is more than one free pipe
  */
 struct pipes {
-	struct list free, stalled;
+	struct spares spares;
+	struct list stalled;
 	size_t size;
-	unsigned limit, n, n_free, fewest_free;
+	unsigned limit, n;
 	unsigned holdoff;
 	enum tally_fallback refused;
 	struct bufs *bufs;
 	struct tally *tally;
 	struct loop *loop;
-	struct timer trim;
 };
 
 void pipes_init(struct pipes *ps, size_t size, unsigned limit,

@@ -77,8 +77,7 @@ static bool gone_is_told(struct relay *r, unsigned gone)
 {
 	struct lane *l = &r->lane[gone];
 	uint64_t now = now_ns(), due = r->give_up_ns;
-	bool passed = (l->state == LANE_SHUT || l->state == LANE_ENDED) &&
-		      !lane_held(l);
+	bool passed = l->state == LANE_SHUT || l->state == LANE_ENDED;
 
 	if (passed && !sock_unsent(r->side[!gone].watch.fd))
 		return true;

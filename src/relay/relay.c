@@ -35,7 +35,7 @@ int relay_env_init(struct relay_env *env, struct loop *loop, size_t buf_size,
 	};
 	pipes_init(&env->pipes, pipe_size, pipe_limit, &env->bufs, &env->tally,
 		   loop);
-	return bufs_init(&env->bufs, buf_size, &env->tally);
+	return bufs_init(&env->bufs, buf_size, &env->tally, loop);
 }
 
 /* All relays must be done. */

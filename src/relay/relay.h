@@ -79,8 +79,8 @@ struct side {
  *	DISCARD -- nothing more to read ----------> ENDED
  *
  * DISCARD reads what the source still says and throws it away, so that it does
- * not hang in a write before it has seen what the sink said last. In ENDED the
- * lane may still hold bytes; they go out, and no FIN follows.
+ * not hang in a write before it has seen what the sink said last. Neither in SHUT
+ * nor in ENDED does the lane hold bytes; after ENDED no FIN follows.
  */
 enum lane_state {
 	LANE_OPEN,

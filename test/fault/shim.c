@@ -14,6 +14,7 @@
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/ioctl.h>
+#include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/types.h>
@@ -276,19 +277,12 @@ static void *counted(void *p)
 	return p;
 }
 
-void *__real_malloc(size_t n);
-void *__wrap_malloc(size_t n);
 void *__real_calloc(size_t n, size_t size);
 void *__wrap_calloc(size_t n, size_t size);
 void *__real_realloc(void *p, size_t n);
 void *__wrap_realloc(void *p, size_t n);
 void __real_free(void *p);
 void __wrap_free(void *p);
-
-void *__wrap_malloc(size_t n)
-{
-	return fails(FAULT_malloc) ? NULL : counted(__real_malloc(n));
-}
 
 void *__wrap_calloc(size_t n, size_t size)
 {
@@ -309,4 +303,29 @@ void __wrap_free(void *p)
 {
 	fault.blocks -= fault.live && p;
 	__real_free(p);
+}
+
+#define WRAP_MMAP(name)                                                      \
+	void *__real_##name(void *at, size_t n, int prot, int flags, int fd, \
+			    off_t off);                                      \
+	void *__wrap_##name(void *at, size_t n, int prot, int flags, int fd, \
+			    off_t off);                                      \
+	void *__wrap_##name(void *at, size_t n, int prot, int flags, int fd, \
+			    off_t off)                                       \
+	{                                                                    \
+		if (fails(FAULT_mmap))                                       \
+			return MAP_FAILED;                                   \
+		return counted(__real_##name(at, n, prot, flags, fd, off));  \
+	}
+
+WRAP_MMAP(mmap)
+WRAP_MMAP(mmap64) /* what it is with large files */
+
+int __real_munmap(void *at, size_t n);
+int __wrap_munmap(void *at, size_t n);
+
+int __wrap_munmap(void *at, size_t n)
+{
+	fault.blocks -= fault.live;
+	return __real_munmap(at, n);
 }

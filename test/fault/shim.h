@@ -46,7 +46,7 @@
 	X(timerfd_settime, EINVAL, ENOMEM)                                  \
 	X(getsockopt, ENOBUFS, ENOMEM)                                      \
 	X(setsockopt, ENOMEM, ENOBUFS, EINVAL)                              \
-	X(malloc, ENOMEM)                                                   \
+	X(mmap, ENOMEM)                                                     \
 	X(calloc, ENOMEM)                                                   \
 	X(realloc, ENOMEM)
 

@@ -66,7 +66,10 @@ static void check_held(const struct run *run, unsigned i)
 {
 	const struct relay *r = run->relay;
 	uint64_t n = run->sock[i]->taken - run->sock[!i]->sent;
+	uint8_t state = r->lane[i].state;
 
+	if ((state == LANE_SHUT || state == LANE_ENDED) && held(&r->lane[i]))
+		sim_fail("lane %u has ended and holds bytes", i);
 	if (run->sock[i]->broke)
 		return; /* a pipe may have lost some */
 	if (!r->side[!i].gone && held(&r->lane[i]) != n)
@@ -137,12 +140,12 @@ static void check_pools(void)
 	if (counter_read(&t->pipes_out) != pipes ||
 	    counter_read(&t->buffers_now) != bufs ||
 	    counter_read(&t->pipes_now) != open ||
-	    open != pipes + world.env.pipes.n_free)
+	    open != pipes + world.env.pipes.spares.n)
 		sim_fail("%lu pipes and %lu buffers are lent, %u and %u used; "
 			 "%u pipes are open, %u of them free",
 			 ul(counter_read(&t->pipes_out)),
 			 ul(counter_read(&t->buffers_now)), pipes, bufs, open,
-			 world.env.pipes.n_free);
+			 world.env.pipes.spares.n);
 	if (open > world.rules.pipe_limit)
 		sim_fail("%u pipes are open", open);
 }

@@ -82,7 +82,7 @@ MUTANTS = [
     ('goes_to_the_back_without_need', LANE, 'return full && r->side[i].watch.ready & LOOP_READABLE;', 'return full || lane_held(l);'),
     ('want_of_memory_is_an_end', 'relay/errors.h', 'return err == ENOMEM || err == ENOBUFS;', 'return 0;'),
     ('want_of_memory_is_forgotten', PUMP, 'else if (r->starved)', 'else if (0)'),
-    ('an_end_needs_a_conduit', LANE, 'return peek(fd);', 'return -ENOMEM;'),
+    ('an_end_needs_a_conduit', LANE, 'return peek(from->watch.fd);', 'return -ENOMEM;'),
     ('refused_drain_is_an_end', LANE, 'if (c && c->ops->is_pipe && !error_is_end(err))', 'if (0)'),
     ('refused_fill_is_an_end', LANE, '	lane_refused(r, &r->lane[i], FALLBACK_splice_in);\n	return true;', '	return false;'),
     ('idle_lane_keeps_its_conduit', LANE,

@@ -18,6 +18,7 @@
 #include <string.h>
 #include <sys/eventfd.h>
 #include <sys/ioctl.h>
+#include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/timerfd.h>
 #include <time.h>
@@ -407,11 +408,6 @@ static bool no_memory(void)
 	return true;
 }
 
-WRAP(void *, malloc, size_t n)
-{
-	return no_memory() ? NULL : __real_malloc(n);
-}
-
 WRAP(void *, calloc, size_t n, size_t size)
 {
 	return no_memory() ? NULL : __real_calloc(n, size);
@@ -420,4 +416,16 @@ WRAP(void *, calloc, size_t n, size_t size)
 WRAP(void *, realloc, void *p, size_t n)
 {
 	return no_memory() ? NULL : __real_realloc(p, n);
+}
+
+WRAP(void *, mmap, void *at, size_t n, int prot, int flags, int fd, off_t off)
+{
+	return no_memory() ? MAP_FAILED
+			   : __real_mmap(at, n, prot, flags, fd, off);
+}
+
+WRAP(void *, mmap64, void *at, size_t n, int prot, int flags, int fd, off_t off)
+{
+	return no_memory() ? MAP_FAILED
+			   : __real_mmap64(at, n, prot, flags, fd, off);
 }

@@ -73,7 +73,7 @@ START_TEST(an_edge_is_remembered_until_it_is_used)
 	for (int i = 0; i < 3; i++)
 		loop_turn(&loop, 0);
 	ck_assert_int_eq(calls, 0); /* it was told once ... */
-	ck_assert_uint_eq(w.ready, LOOP_READABLE | LOOP_WRITABLE);
+	ck_assert_uint_eq(w.ready, LOOP_READABLE | LOOP_WRITABLE | LOOP_FRESH);
 
 	w.ready = 0; /* ... and what is taken away stays away ... */
 	loop_turn(&loop, 20);
@@ -134,6 +134,28 @@ START_TEST(an_edge_does_not_take_away_what_another_brought)
 }
 END_TEST
 
+START_TEST(what_an_earlier_report_said_is_not_fresh)
+{
+	static char much[1 << 20];
+	struct watch w;
+	int fd[2];
+
+	watch_one(&w, fd);
+	ck_assert_int_eq(peer_send_all(fd[0], "abc", 3, 1000), 0);
+	turn_until(&w, LOOP_READABLE);
+	ck_assert_uint_ne(w.ready & LOOP_FRESH, 0);
+	ck_assert_int_eq(recv(fd[1], much, 3, 0), 3);
+	while (send(fd[1], much, sizeof(much), MSG_DONTWAIT) > 0)
+		;
+	w.ready &= ~LOOP_WRITABLE;
+	while (recv(fd[0], much, sizeof(much), MSG_DONTWAIT) > 0)
+		;
+	turn_until(&w, LOOP_WRITABLE);
+	ck_assert_uint_eq(w.ready, LOOP_READABLE | LOOP_WRITABLE);
+	close_all(fd);
+}
+END_TEST
+
 START_TEST(what_was_ready_before_the_watch_is_reported)
 {
 	struct watch w;
@@ -146,7 +168,8 @@ START_TEST(what_was_ready_before_the_watch_is_reported)
 	ck_assert_int_gt(peer_wait(fd[1], POLLRDHUP, 5000), 0);
 	ck_assert_int_eq(loop_watch(&loop, &w, fd[1], LOOP_SOCKET, seen), 0);
 	loop_turn(&loop, 1000);
-	ck_assert_uint_eq(w.ready, LOOP_READABLE | LOOP_WRITABLE | EPOLLRDHUP);
+	ck_assert_uint_eq(w.ready, LOOP_READABLE | LOOP_WRITABLE | EPOLLRDHUP |
+					   LOOP_FRESH);
 	close_all(fd);
 }
 END_TEST
@@ -460,6 +483,7 @@ int main(void)
 		       an_end_makes_a_socket_readable_and_a_reset_writable_too);
 	tcase_add_test(tc, an_urgent_byte_makes_a_socket_readable);
 	tcase_add_test(tc, an_edge_does_not_take_away_what_another_brought);
+	tcase_add_test(tc, what_an_earlier_report_said_is_not_fresh);
 	tcase_add_test(tc, what_was_ready_before_the_watch_is_reported);
 	tcase_add_test(tc, what_is_no_longer_watched_is_not_reported);
 	tcase_add_test(tc, a_watch_that_fails_is_told_and_changes_nothing);

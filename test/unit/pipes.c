@@ -32,7 +32,7 @@ static void store_open(unsigned limit)
 {
 	fds = open_fds();
 	ck_assert_int_eq(loop_init(&loop), 0);
-	ck_assert_int_eq(bufs_init(&bufs, BUF_SIZE, &tally), 0);
+	ck_assert_int_eq(bufs_init(&bufs, BUF_SIZE, &tally, &loop), 0);
 	pipes_init(&store, PIPE_LEAST, limit, &bufs, &tally, &loop);
 }
 
@@ -343,7 +343,7 @@ START_TEST(free_pipes_that_nobody_needs_are_closed_but_one)
 	ck_assert_uint_gt(timers_next(&loop.timers), now_ns() + NS_PER_SEC);
 	time_passes(3);
 	ck_assert_uint_eq(counter_read(&tally.pipes_now), 1);
-	ck_assert_uint_eq(store.n_free, 1);
+	ck_assert_uint_eq(store.spares.n, 1);
 	ck_assert_uint_eq(loop.timers.n, 0); /* an idle thread sleeps */
 	ck_assert_int_eq(pipe_take(&store, &c[0]), 0);
 	ck_assert_uint_eq(counter_read(&tally.pipes_made), 5);
@@ -398,7 +398,7 @@ START_TEST(a_probe_tells_the_size_and_keeps_the_pipe)
 	set_descriptors(was);
 	store.holdoff = 0;
 	ck_assert_uint_eq(pipes_probe(&store), PIPE_LEAST);
-	ck_assert_uint_eq(store.n_free, 1);
+	ck_assert_uint_eq(store.spares.n, 1);
 	take_all(&c, 1);
 	ck_assert_uint_eq(counter_read(&tally.pipes_made), 1);
 	give_all(&c, 1);

@@ -136,7 +136,8 @@ START_TEST(an_answer_in_time_is_not_cut_off)
 	ck_assert(w.clean);
 	rig_rest(&g);
 	/* nothing is left that would wake the thread up for it */
-	ck_assert_uint_eq(g.loop.timers.n, timer_is_set(&g.env.pipes.trim));
+	ck_assert_uint_eq(g.loop.timers.n,
+			  timer_is_set(&g.env.pipes.spares.trim));
 	rig_close(&g);
 }
 END_TEST

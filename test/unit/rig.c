@@ -61,7 +61,7 @@ void rig_close(struct rig *g)
 	ck_assert_uint_eq(tally_in(t), tally_out(t));
 	ck_assert_uint_eq(counter_read(&t->pipes_out), 0);
 	ck_assert_uint_eq(counter_read(&t->buffers_now), 0);
-	ck_assert_uint_eq(counter_read(&t->pipes_now), g->env.pipes.n_free);
+	ck_assert_uint_eq(counter_read(&t->pipes_now), g->env.pipes.spares.n);
 	relay_env_fini(&g->env);
 	ck_assert_uint_eq(counter_read(&t->pipes_now), 0);
 	loop_fini(&g->loop);

@@ -89,7 +89,7 @@ START_TEST(a_lane_keeps_a_pipe_of_its_own_until_the_end)
 	ck_assert_uint_eq(counter_read(&g.env.tally.pipes_lent), 2);
 	wire_hang_up(&w);
 	rig_finish(&g, &w);
-	ck_assert_uint_eq(g.env.pipes.n_free, 2);
+	ck_assert_uint_eq(g.env.pipes.spares.n, 2);
 	rig_close(&g);
 }
 END_TEST

@@ -80,6 +80,35 @@ START_TEST(an_urgent_byte_stays_urgent_and_in_its_place)
 }
 END_TEST
 
+/* After epoll has reported what there is, the next byte arrives, and is urgent. */
+static void shout_behind(void *arg)
+{
+	struct wire *w = arg;
+
+	shout(w->peer[0], 1, RIG_BUF_SIZE);
+	ck_assert_int_gt(peer_wait(w->relay.side[0].watch.fd, POLLPRI, SOON_MS),
+			 0);
+}
+
+START_TEST(an_urgent_byte_stays_urgent_though_a_full_buffer_ends_before_it)
+{
+	struct wire w;
+	struct rig g;
+
+	rig_open(&g, (enum relay_mode)_i);
+	wire_lay(&g, &w);
+	rig_settle(&g);
+	say(w.peer[0], 1, 0, RIG_BUF_SIZE);
+	while (peer_unread(w.relay.side[0].watch.fd) < RIG_BUF_SIZE)
+		sleep_us(100);
+	rig_ambush(&g, shout_behind, &w);
+	rig_spin(&g);
+	hear(w.peer[1], 1, 0, RIG_BUF_SIZE);
+	hear_shout(w.peer[1], 1, RIG_BUF_SIZE);
+	close_clean(&g, &w);
+}
+END_TEST
+
 START_TEST(the_stream_goes_on_by_pipe_after_it)
 {
 	struct wire w;
@@ -321,6 +350,10 @@ int main(void)
 	Suite *s = suite_create("urgent");
 	TCase *tc = support_case(s, "urgent");
 
+	tcase_add_loop_test(
+		tc,
+		an_urgent_byte_stays_urgent_though_a_full_buffer_ends_before_it,
+		0, MODES);
 	tcase_add_loop_test(tc, an_urgent_byte_stays_urgent_and_in_its_place, 0,
 			    MODES);
 	tcase_add_test(tc, the_stream_goes_on_by_pipe_after_it);
