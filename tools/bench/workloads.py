@@ -37,8 +37,10 @@ FIGURES = {
     "kernel_each": ("kernel KiB/conn", ".1f", "-"),
     "fds_each": ("descriptors/conn", ".2f", "-"),
     "idle_cpu": ("cpu ms/s at rest", ".1f", "-"),
-    "held_gbit": ("beside 600 held, Gbit/s", ".1f", "+"),
-    "held_ratio": ("held/not held", ".2f", "+"),
+    "held_gbit": ("beside them, Gbit/s", ".1f", "+"),
+    "held_ratio": ("beside/alone", ".2f", "+"),
+    "root_gbit": ("as root, Gbit/s", ".1f", "+"),
+    "user_ratio": ("user/root", ".2f", "+"),
     "others": ("cpus of others", ".2f", " "),
 }
 
@@ -227,25 +229,69 @@ class Mixed:
         return figures
 
 
-class OrdinaryUser:
-    """8 streams as an ordinary user; the same beside 600 connections that moved 64 KiB each way and rest."""
+def held(bench, where, *args):
+    """Connections that stay. Return: the client that has them; clean() ends what let_go() does not."""
+    client = bench.client("hold", where, "--timeout", 60, *args)
+    if not client.stdout.readline():
+        raise Trouble("not all connections to hold came up")
+    return client
+
+
+def let_go(client):
+    client.stdin.close()
+    client.wait()
+
+
+class Beside:
+    """8 streams alone, and beside HELD connections that exchanged SIZE bytes and rest."""
     pinned = False
-    about = "8 streams as user 65534, alone and beside 600 connections that moved 64 KiB each way"
+
+    def __init__(self, number, size, user=None):
+        self.args, self.user = ["-N", number, "--size", size], user
+        self.about = f"8 streams, alone and beside {number} connections that moved {size // KIB} KiB each way" + (
+            f", as user {user}" if user else "")
+
+    def sample(self, bench, contestant):
+        if contestant.direct:
+            raise Trouble("there is no forwarder to compare")
+        bulk = Bulk(8)
+        where = bench.start(contestant, self.user)
+        alone, own, _, others = measured(bench, lambda: bulk._run(bench, where, bench.seconds))
+        holder = held(bench, where, *self.args)
+        beside = bulk._run(bench, where, bench.seconds)
+        let_go(holder)
+        return {"gbit": alone["gbit_s"], "cpu_gib": own / alone["bytes"] * GIB, "held_gbit": beside["gbit_s"],
+                "held_ratio": beside["gbit_s"] / alone["gbit_s"], "others": others}
+
+
+class UserAndRoot:
+    """STREAMS as an ordinary user, whose pipes the kernel counts, and as root; beside STALLED readers, if any."""
+    pinned = False
+
+    def __init__(self, streams, stalled=0):
+        self.streams, self.stalled = streams, stalled
+        self.about = f"{streams} streams as user {NOBODY} and as root" + (
+            f", beside {stalled} readers that do not read" if stalled else "")
+
+    def _as(self, bench, contestant, user):
+        bulk = Bulk(self.streams)
+        where = bench.start(contestant, user)
+        holder = held(bench, where, "-N", self.stalled, "--size", 512 * KIB, "--unread") if self.stalled else None
+        if holder:
+            time.sleep(1)  # until what they will not read is on its way
+        got, own, _, others = measured(bench, lambda: bulk._run(bench, where, bench.seconds))
+        if holder:
+            let_go(holder)
+        bench.rig.forwarder.end()
+        return got, own, others
 
     def sample(self, bench, contestant):
         if contestant.direct:
             raise Trouble("no forwarder has no user")
-        bulk = Bulk(8)
-        where = bench.start(contestant, NOBODY)
-        alone, own, _, others = measured(bench, lambda: bulk._run(bench, where, bench.seconds))
-        holder = bench.client("hold", where, "-N", 600, "--size", 64 * KIB)
-        if not holder.stdout.readline():
-            raise Trouble("600 connections did not come up")
-        beside = bulk._run(bench, where, bench.seconds)
-        holder.stdin.close()
-        holder.wait()
-        return {"gbit": alone["gbit_s"], "cpu_gib": own / alone["bytes"] * GIB, "held_gbit": beside["gbit_s"],
-                "held_ratio": beside["gbit_s"] / alone["gbit_s"], "others": others}
+        root, _, _ = self._as(bench, contestant, None)
+        user, own, others = self._as(bench, contestant, NOBODY)
+        return {"gbit": user["gbit_s"], "cpu_gib": own / user["bytes"] * GIB, "root_gbit": root["gbit_s"],
+                "user_ratio": user["gbit_s"] / root["gbit_s"], "errors": user["errors"], "others": others}
 
 
 WORKLOADS = {
@@ -258,7 +304,9 @@ WORKLOADS = {
     "rr-1K": Exchange("rr", 8, 1 << 10), "rr-16K": Exchange("rr", 8, 16 << 10), "rr-64K": Exchange("rr", 8, 64 << 10),
     "rr-256K": Exchange("rr", 8, 256 << 10), "rr-1M": Exchange("rr", 8, 1 << 20),
     "crr-16": Exchange("crr", 16),
-    "idle-4000": Idle(4000), "mixed": Mixed(4, 16), "ordinary-user": OrdinaryUser(),
+    "idle-4000": Idle(4000), "mixed": Mixed(4, 16),
+    "ordinary-user": Beside(600, 64 * KIB, NOBODY), "beside-9000": Beside(9000, KIB),
+    "user-2000": UserAndRoot(2000), "user-stalled": UserAndRoot(8, 2000),
 }
 
 

@@ -35,10 +35,11 @@ static const char help[] =
 	"  sluice-load crr TARGET --seconds S|--count N [-K PARALLEL]\n"
 	"                  [--size BYTES]\n"
 	"      Connect, request, answer, close.\n"
-	"  sluice-load hold TARGET [-N CONNECTIONS] [--size BYTES]\n"
+	"  sluice-load hold TARGET [-N CONNECTIONS] [--size BYTES] [--unread]\n"
 	"      Request and answer once, say so, and leave the connections "
 	"idle\n"
-	"      until the end of stdin; then reset them.\n"
+	"      until the end of stdin; then reset them. With --unread it asks\n"
+	"      for so many bytes on each, and reads none.\n"
 	"\n"
 	"  --timeout S   give up after S seconds, whatever happens; unless\n"
 	"                given 30 more than --seconds, 120 without those,\n"
@@ -60,6 +61,7 @@ enum {
 	O_SIZE,
 	O_REVERSE,
 	O_TIMEOUT,
+	O_UNREAD,
 };
 
 static const struct option long_options[] = {
@@ -73,6 +75,7 @@ static const struct option long_options[] = {
 	{ "size", required_argument, NULL, O_SIZE },
 	{ "reverse", no_argument, NULL, O_REVERSE },
 	{ "timeout", required_argument, NULL, O_TIMEOUT },
+	{ "unread", no_argument, NULL, O_UNREAD },
 	{ "help", no_argument, NULL, 'h' },
 	{ NULL, 0, NULL, 0 },
 };
@@ -86,7 +89,7 @@ static const struct {
 		   { 'P', O_SECONDS, O_BYTES, O_REVERSE, O_CHECK, O_TIMEOUT } },
 	[RR] = { "rr", { 'N', O_SIZE, O_SECONDS, O_TIMEOUT } },
 	[CRR] = { "crr", { 'K', O_SIZE, O_SECONDS, O_COUNT, O_TIMEOUT } },
-	[HOLD] = { "hold", { 'N', O_SIZE, O_TIMEOUT } },
+	[HOLD] = { "hold", { 'N', O_SIZE, O_UNREAD, O_TIMEOUT } },
 };
 
 void args_help(void)
@@ -181,6 +184,9 @@ static int read_option(struct options *o, int opt)
 		return read_raw(o, HELLO_SOURCE);
 	case O_CHECK:
 		o->check = true;
+		return 0;
+	case O_UNREAD:
+		o->unread = true;
 		return 0;
 	case O_REVERSE:
 		o->reverse = true;

@@ -21,7 +21,7 @@ struct options {
 	uint64_t time_ns;	/* --seconds; 0: none */
 	uint64_t timeout_ns;	/* --timeout, for everything */
 	enum hello_kind raw;	/* serve without a hello, 0: with one */
-	bool reverse, check;
+	bool reverse, check, unread;
 };
 
 /*

@@ -11,8 +11,9 @@
  * closes first, which leaves the TIME_WAIT to a port number that is taken
  * anyway: otherwise the client would run out of ports after seconds.
  *
- * hold has one answer on each connection, and leaves them as they are then. It
- * ends them by a reset, so that no thousands of ports are in TIME_WAIT when the
+ * hold has one answer on each connection, and leaves them as they are then; or
+ * it reads nothing of the answers at all, with a small window, so that they are
+ * with the forwarder. It ends them by a reset, so that no thousands of ports are in TIME_WAIT when the
  * next one measures.
  */
 #include "load.h"
@@ -42,7 +43,7 @@ struct rr_conn {
 struct rr {
 	struct client client; /* first: what client_run() has is a rr */
 	struct rr_conn *conns;
-	bool reconnect, hold;
+	bool reconnect, hold, unread;
 	unsigned ready;	   /* connections that have had an answer */
 	uint64_t begun;	   /* connections, all in all */
 	uint64_t start_ns; /* of the measuring; 0: not yet */
@@ -52,6 +53,8 @@ struct rr {
 
 static void rr_dial(struct rr *rr, struct rr_conn *conn)
 {
+	static const int small = 4096;
+
 	*conn = (struct rr_conn){
 		.stream.id = 1 + rr->begun++ % UINT16_MAX,
 		.stream.stamped = true,
@@ -59,15 +62,18 @@ static void rr_dial(struct rr *rr, struct rr_conn *conn)
 		.start_ns = now_ns(),
 	};
 	conn->fd = client_dial(&rr->client, EPOLLIN | EPOLLOUT | EPOLLET, conn);
+	if (rr->unread && conn->fd >= 0)
+		setsockopt(conn->fd, SOL_SOCKET, SO_RCVBUF, &small,
+			   sizeof(small));
 }
 
 static int rr_greet(struct rr *rr, struct rr_conn *conn)
 {
 	struct hello hello = {
 		.magic = HELLO_MAGIC,
-		.kind = HELLO_ECHO,
+		.kind = rr->unread ? HELLO_SOURCE : HELLO_ECHO,
 		.stream = conn->stream.id,
-		.count = rr->reconnect ? rr->client.o->size : 0,
+		.count = rr->reconnect || rr->unread ? rr->client.o->size : 0,
 	};
 
 	conn->greeted = true;
@@ -86,7 +92,7 @@ static uint64_t rr_record(struct rr *rr, struct rr_conn *conn)
 	return now;
 }
 
-/* All connections are idle: that is what was asked for. */
+/* All connections are as was asked for. */
 static void hold(struct rr *rr)
 {
 	struct linger now = { .l_onoff = 1 };
@@ -103,6 +109,13 @@ static void hold(struct rr *rr)
 	}
 }
 
+/* Of hold: one more connection is as it shall stay. */
+static void rr_held(struct rr *rr)
+{
+	if (++rr->ready == rr->client.o->connections)
+		hold(rr);
+}
+
 /* An answer is complete: the next request, or the end. */
 static void rr_answered(struct rr *rr, struct rr_conn *conn)
 {
@@ -115,8 +128,7 @@ static void rr_answered(struct rr *rr, struct rr_conn *conn)
 	}
 	now = rr_record(rr, conn);
 	if (rr->hold) {
-		if (++rr->ready == o->connections)
-			hold(rr);
+		rr_held(rr);
 		return;
 	}
 	if (conn->goal == o->size && ++rr->ready == o->connections) {
@@ -175,7 +187,11 @@ static void rr_step(struct client *c, void *ptr)
 			client_fail(c, conn->stream.id, "connecting", n);
 			return;
 		}
+		if (rr->unread)
+			rr_held(rr);
 	}
+	if (rr->unread)
+		return;
 	do {
 		n = rr_exchange(conn);
 		if (n > 0 && conn->stream.got == conn->goal)
@@ -218,6 +234,7 @@ static int run(const struct options *o, bool reconnect, bool held)
 
 	rr.reconnect = reconnect;
 	rr.hold = held;
+	rr.unread = o->unread;
 	rr.conns = calloc(o->connections, sizeof(*rr.conns));
 	if (!rr.conns || client_init(&rr.client, o) < 0) {
 		complain("no memory or no descriptors");
