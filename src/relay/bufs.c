@@ -6,6 +6,7 @@
 
 #include <stdlib.h>
 
+#include "base/probe.h"
 #include "base/util.h"
 
 /* More than this many free ones are not worth keeping. */
@@ -55,6 +56,7 @@ void bufs_fini(struct bufs *bs)
 static struct buf *lend(struct bufs *bs, struct buf *b)
 {
 	if (b) {
+		probe(borrow, b, false, b->conduit.size);
 		counter_add(&bs->tally->buffers_now, 1);
 		counter_max(&bs->tally->buffers_most,
 			    counter_read(&bs->tally->buffers_now));
@@ -85,6 +87,7 @@ void buf_give(struct buf *b)
 {
 	struct bufs *bs = b->home;
 
+	probe(give, b, false, b->conduit.held);
 	counter_sub(&bs->tally->buffers_now, 1);
 	if (b->conduit.size != bs->size || bs->n_free >= BUFS_KEPT) {
 		free(b);
