@@ -144,7 +144,9 @@ class Rig:
     name       what all that is made is called after; at most 12 characters, since a link's name has 15
     made       what has been made, None if nothing; the same is in the file /run/NAME/made
     forwarder, clients, servers   the processes, each kind counted apart
+    counts     whether cpu time of processes that have ended is counted too
     """
+    counts = True
 
     def __init__(self, net="10.0", name="sluice-bench"):
         self.name, self.home = name, "/run/" + name
@@ -325,6 +327,7 @@ class Rig:
 
 class Loopback(Rig):
     """Everybody at 127.0.0.1; nothing is made, so anybody may."""
+    counts = False
 
     def __init__(self):
         super().__init__()

@@ -82,7 +82,10 @@ def interleave(bench, workload, contestants, rounds, progress, what, patience=PA
     return samples
 
 
-def machine():
+def cpu_model():
     with open("/proc/cpuinfo") as f:
-        model = next((line.split(":")[1].strip() for line in f if line.startswith("model name")), platform.machine())
-    return f"{os.cpu_count()} cpus ({model}), Linux {platform.release()}"
+        return next((line.split(":")[1].strip() for line in f if line.startswith("model name")), platform.machine())
+
+
+def machine():
+    return f"{os.cpu_count()} cpus ({cpu_model()}), Linux {platform.release()}"

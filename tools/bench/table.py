@@ -24,11 +24,12 @@ def lines_of(head, rows):
         yield "| " + " | ".join(row) + " |"
 
 
-def write(name, about, samples, missing, base, known=None):
+def write(name, about, samples, missing, base, known=None, head="contestant"):
     """
     samples  contestant: a sample or None for each round
     missing  contestant: why it has none
     known    figures, as FIGURES is: those
+    head     what the first column is called
     Yields lines of Markdown.
     """
     known = known or FIGURES
@@ -43,7 +44,7 @@ def write(name, about, samples, missing, base, known=None):
             row.append(spread(values, known[f][1]) if values else "-")
         rows.append(row)
     rows += [[who] + [why] + [""] * (len(figures) - 1) for who, why in missing.items()]
-    yield from lines_of(["contestant"] + [known[f][0] for f in figures], rows)
+    yield from lines_of([head] + [known[f][0] for f in figures], rows)
     yield ""
     judged = [f for f in figures if known[f][2] != " "]
     rows = []
