@@ -79,12 +79,10 @@ class Ladder:
         off = max(abs(self.of(r, "product_gbit_s") / self.gbit(r) - 1) for r in self.rungs)
         rounds = f"the medians of {self.rounds} rounds" if self.rounds > 1 else "those of a single round"
         return (f"A row is a setting of sluice: its mode, and how large its buffer or pipe is; its figures are "
-                f"{rounds}. "
-                f"What a forwarder moves is what each call moves, times how many calls it makes; and as each byte is "
-                f"moved twice, in and out, half of that. It is arithmetic, and it holds: in no row of "
+                f"{rounds}. What a forwarder moves is what each call moves, times how many calls it makes; and as "
+                f"each byte is moved twice, in and out, half of that. It is arithmetic, and it holds: in no row of "
                 f"{many(self.n, 'stream')} is the product more than {off * 100:.1f} % off what the client measured. "
-                f"The "
-                f"interesting part is which of the two factors gives way when a call is asked to move more.")
+                f"The interesting part is which of the two factors gives way when a call is asked to move more.")
 
     def chart_said(self):
         ahead = [r for r in self.rungs if self.direct and self.gbit(r) > self.direct]
@@ -97,19 +95,17 @@ class Ladder:
         most, least = max(calls, key=calls.get), min(calls, key=calls.get)
         yield (f"<b>Calls a MiB</b>, since every call has a price of its own, whatever it moves: {calls[most]:.0f} as "
                f"{most}, where a GiB takes {self.cpu(most):.2f} s of processor time, and {calls[least]:.1f} as "
-               f"{least}, "
-               f"where it takes {self.cpu(least):.2f} s.")
+               f"{least}, where it takes {self.cpu(least):.2f} s.")
         copy, splice = "copy-64k", "splice-64k"
         if copy in self.rungs and splice in self.rungs:
             yield (f"<b>The copy itself.</b> {copy} and {splice} move {self.bite(copy)} and {self.bite(splice)} a "
-                   f"call; "
-                   f"{splice} takes {percent_more(self.cpu(splice), self.cpu(copy))} processor time a GiB. That is the "
-                   f"copying; all else that a larger pipe or buffer brings is bytes a call.")
+                   f"call; {splice} takes {percent_more(self.cpu(splice), self.cpu(copy))} processor time a GiB. That "
+                   f"is the copying; all else that a larger pipe or buffer brings is bytes a call.")
         switches = {r: self.of(r, "context_switches_per_s") for r in self.rungs}
         most, least = max(switches, key=switches.get), min(switches, key=switches.get)
         yield (f"<b>Context switches</b> are between {switches[least]:,.0f} ({least}) and {switches[most]:,.0f} "
-               f"({most}) "
-               f"a second. Threads that waited for each other’s locks would show here first, and these share none.")
+               f"({most}) a second. Threads that waited for each other’s locks would show here first, and these share "
+               f"none.")
         if "auto" in self.rungs:
             yield (f"<b>auto</b>, which was told nothing, moved {self.bite('auto')} a call and is at "
                    f"{self.gbit('auto') / self.gbit(self.best) * 100:.0f} % of the best.")
@@ -117,8 +113,7 @@ class Ladder:
         if None not in others:
             worth = ", which makes these figures worth less" if max(others) > 0.2 else ""
             yield (f"<b>Cpus of others</b> should be near 0: here other programs took up to {max(others):.2f} "
-                   f"processors "
-                   f"meanwhile{worth}.")
+                   f"processors meanwhile{worth}.")
 
     def charts(self):
         return "\n".join(chart.ladder(many(n, "stream"), by_rung) for n, by_rung in self.all.items())
@@ -153,10 +148,9 @@ class Syscalls:
             mib = self.rungs[name]["gbit_s"] * 1e9 / 8 * self.rungs[name]["seconds"] / 2**20
             told.append(f"{moves / mib:,.1f} calls a MiB as {name}")
         return (f"The same {many(len(self.rungs[self.shown[0]]['threads']), 'thread')}, with strace counting. Apart "
-                f"from "
-                f"waiting, sluice made {listed(told)}. Errors are mostly EAGAIN: nothing to read, or no room to write, "
-                f"for now. To be traced costs microseconds a call, so throughput under strace says nothing about "
-                f"sluice.")
+                f"from waiting, sluice made {listed(told)}. Errors are mostly EAGAIN: nothing to read, or no room to "
+                f"write, for now. To be traced costs microseconds a call, so throughput under strace says nothing "
+                f"about sluice.")
 
     def _share(self, rung, call):
         """Of all calls or of all time in them, whichever is more."""
@@ -190,9 +184,9 @@ class Syscalls:
             seconds = sum(c["seconds"] for c in self.calls[name].values())
             asleep = sum(c["seconds"] for call, c in self.calls[name].items() if call in syscalls.SLEEPS)
             cpu = sum(t["cpu_s"] for t in self.rungs[name]["threads"])
-            said.append(f"As {name}, sleeping took {asleep / seconds * 100:.0f} % of all time in calls "
-                        f"({asleep:.1f} of {seconds:.1f} seconds), while the kernel charged its threads {cpu:.1f} "
-                        f"seconds of processor time.")
+            said.append(f"As {name}, sleeping took {asleep / seconds * 100:.0f} % of all time in calls ({asleep:.1f} "
+                        f"of {seconds:.1f} seconds), while the kernel charged its threads {cpu:.1f} seconds of "
+                        f"processor time.")
         return " ".join(said)
 
     def bars(self):
@@ -218,9 +212,8 @@ class Stat:
         known = {name: n for name, n in known.items() if n is not None}
         if not known:
             return ("This machine does not let perf count instructions or cycles, as many virtual machines do not: so "
-                    "there "
-                    "are no instructions a cycle and no cache misses here. What is left is what the kernel itself "
-                    "counts.")
+                    "there are no instructions a cycle and no cache misses here. What is left is what the kernel "
+                    "itself counts.")
         low = min(known, key=known.get)
         judged = ("A program that waits for memory all the time is below 0.5 or so; none is, so only fewer "
                   "instructions a byte make it faster." if known[low] > 0.5 else
@@ -252,16 +245,13 @@ class Requests:
         best = max(rates, key=rates.get)
         others = [f"{who} {percent_more(rate, rates[best])}" for who, rate in rates.items() if who != best]
         said = (f"Requests of {self.size} bytes, each answered before the next, fill no pipe and no buffer: here the "
-                f"price "
-                f"of a call is all there is. On {many(self.n, 'connection')} {best} did {rates[best]:,.0f} a second"
-                f"{''.join(', ' + other for other in others)}. ")
+                f"price of a call is all there is. On {many(self.n, 'connection')} {best} did {rates[best]:,.0f} a "
+                f"second{''.join(', ' + other for other in others)}. ")
         calls = {who: median(s, "calls_per_transaction") for who, s in self.modes.items()}
         if calls.get("splice") and calls.get("copy"):
             said += (f"A transaction took {calls['splice']:.1f} calls by pipe and {calls['copy']:.1f} by buffer: a "
-                     f"short "
-                     f"read by recv(2) says that the socket is empty, and a short one by splice(2) does not, so it "
-                     f"must "
-                     f"ask again.")
+                     f"short read by recv(2) says that the socket is empty, and a short one by splice(2) does not, so "
+                     f"it must ask again.")
         return said
 
     def tables(self):
@@ -298,8 +288,7 @@ class Flames:
                 if told else "Here frame pointers saw every function that DWARF did. ")
         if "clock" in self.a["event"]:
             said += (f"This machine has no hardware counter to sample by, so perf took {text(self.a['event'])}, a "
-                     f"timer: "
-                     f"where interrupts are off it comes late.")
+                     f"timer: where interrupts are off it comes late.")
         return said
 
     def shown(self):
@@ -327,12 +316,10 @@ class Flames:
         if real:
             name, x, y, _ = real[0]
             said += (f" The largest difference beyond chance is in <code>{text(name)}</code>: {x * 1000:,.0f} ms "
-                     f"against "
-                     f"{y * 1000:,.0f}.")
+                     f"against {y * 1000:,.0f}.")
         if len(real) < len(rows):
-            said += (f" {len(rows) - len(real)} of the {len(rows)} rows may be chance, by the number of their samples; "
-                     f"a "
-                     f"longer run tells more.")
+            said += (f" {len(rows) - len(real)} of the {len(rows)} rows may be chance, by the number of their "
+                     f"samples; a longer run tells more.")
         return said
 
     def table(self):
