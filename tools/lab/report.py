@@ -8,6 +8,7 @@ file lacks, the page cannot be made without. --short takes less than two minutes
 Needs root, as those commands do.
 """
 import os
+import signal
 import subprocess
 import sys
 import tempfile
@@ -73,14 +74,14 @@ def run_part(argv, bar, what):
     """Runs one command of the lab, and shows how far all is. Raises Trouble with what it said, if it failed."""
     with tempfile.TemporaryFile("w+") as said:
         with subprocess.Popen([sys.executable, os.path.join(HERE, "run"), *argv], stdin=subprocess.DEVNULL,
-                              stdout=subprocess.DEVNULL, stderr=said) as part:
+                              stdout=subprocess.DEVNULL, stderr=said, start_new_session=True) as part:
             since = time.monotonic()
             try:
                 while part.poll() is None:
                     bar.show(what, time.monotonic() - since)
                     time.sleep(0.2)
             except BaseException:
-                part.terminate()
+                part.send_signal(signal.SIGINT)  # once: then it takes down what it made
                 raise
         said.seek(0)
         lines = said.read().strip().splitlines()
