@@ -8,6 +8,7 @@ file lacks, the page cannot be made without. --short takes less than two minutes
 Needs root, as those commands do.
 """
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -19,7 +20,7 @@ import page
 import results
 from place import need_root, place_options, use_build
 from rig import Trouble
-from rounds import BAR, left, say
+from rounds import BAR, PATIENCE, left, say
 
 HELP = "run all of it, and write one page that says what came out (root)"
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -39,7 +40,8 @@ SHORT = {
     "rr": (["--rounds=1", "--seconds=0.5", "--connections=1,16"], 14),
     "flame": (["--seconds=4", "--diff"], 30),
 }
-NO_PATIENCE = "--patience=0.5"  # of --short
+SHORT_PATIENCE = 0.5  # seconds
+NEEDS = {"perf": "linux-perf", "strace": "strace", "gnuplot": "gnuplot-nox"}
 
 
 class Bar:
@@ -66,7 +68,10 @@ def options(p):
     p.add_argument("--from", dest="source", metavar="FILE", help="make the page of these results; measure nothing")
     p.add_argument("--json", metavar="FILE",
                    help="where the results go, in place of what is there [that of --out, as .json]")
-    p.add_argument("--out", default="sluice-lab.html", metavar="FILE", help="where the page goes [sluice-lab.html]")
+    p.add_argument("--out", default="sluice-lab.html", metavar="FILE",
+                   help="where the page goes [sluice-lab.html]; its flame graphs as pages of their own go beside it")
+    p.add_argument("--patience", type=float, metavar="S",
+                   help=f"wait so long for others to be quiet, before each sample [{PATIENCE}, short: {SHORT_PATIENCE}]")
     p.add_argument("--template", metavar="FILE", help="as of lab flame")
 
 
@@ -82,6 +87,7 @@ def run_part(argv, bar, what):
                     time.sleep(0.2)
             except BaseException:
                 part.send_signal(signal.SIGINT)  # once: then it takes down what it made
+                part.wait()
                 raise
         said.seek(0)
         lines = said.read().strip().splitlines()
@@ -94,24 +100,31 @@ def run_part(argv, bar, what):
 
 
 def measure(args):
-    """Fills the file of results anew."""
+    """Fills the file of results anew; looks first whether all is there, rather than after ten minutes."""
     need_root("it makes network namespaces, and has perf and strace look on; --from FILE needs none")
-    flame.template(args.template)  # rather now than after ten minutes
+    for program, package in NEEDS.items():
+        if not shutil.which(program):
+            raise Trouble(f"{program} is not installed; try: apt install {package}")
+    flame.template(args.template)
     use_build(args)
     if os.path.exists(args.json):
         os.remove(args.json)
     steps = SHORT if args.short else FULL
-    common = ["--name", args.name, "--net", args.net, "--json", args.json]
+    patience = args.patience if args.patience is not None else SHORT_PATIENCE if args.short else PATIENCE
+    common = ["--name", args.name, "--net", args.net, "--json", args.json, "--patience", str(patience)]
     common += ["--build", args.build] if args.build else []
     bar = Bar([seconds for _, seconds in steps.values()])
     for name, (own, _) in steps.items():
         more = ["--template", args.template] if args.template and name == "flame" else []
         more += ["--out", os.path.splitext(args.out)[0] + "-flame"] if name == "flame" else []
-        run_part([name, *common, *own, *more, *([NO_PATIENCE] if args.short else [])], bar, name)
+        run_part([name, *common, *own, *more], bar, name)
     say("")
 
 
 def run(args):
+    folder = os.path.dirname(os.path.abspath(args.out))
+    if not os.access(folder, os.W_OK):
+        raise Trouble(f"--out {args.out}: there is no folder {folder} that may be written to")
     args.json = args.source or args.json or os.path.splitext(args.out)[0] + ".json"
     if not args.source:
         measure(args)
