@@ -223,6 +223,7 @@ class Rig:
 
     def make(self):
         """Sets up namespaces and links; unmake() is due even if this fails."""
+        cgroups()  # where there are none, nothing is made
         taken = [ns for ns, *_ in self.ends if os.path.exists("/run/netns/" + ns)] + \
                 [link for _, link, *_ in self.ends if os.path.exists("/sys/class/net/" + link)]
         if taken:
@@ -231,6 +232,7 @@ class Rig:
             raise Trouble(f"{self.net}.* is in use on this machine; choose another with --net")
         self.made = {"net": self.net, "standing": False, "namespaces": [], "links": [], "groups": [], "sysctls": {},
                      "servers": {}}
+        self.note()
         self.sysctl("net/ipv4/tcp_congestion_control", "cubic")  # inherited by namespaces that are made after it
         self.sysctl("net/ipv4/ip_forward", "1")  # for no forwarder at all
         for ns, here, there, near, far in self.ends:

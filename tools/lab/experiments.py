@@ -16,7 +16,7 @@ from rr import FIGURES as RR_FIGURES
 from rr import Requests
 from table import ratios
 
-HELP = "what --rcvbuf, --sndbuf, --notsent-lowat, --congestion, --busy-poll and --pipes=own do here (root)"
+HELP = "what --rcvbuf, --sndbuf, --notsent-lowat, --congestion, --busy-poll and --pipes=own do here"
 BASE = "as it comes"
 OPTIONS = [f"--{name}={size}" for name in ("rcvbuf", "sndbuf") for size in ("64K", "256K", "4M")] + \
           ["--notsent-lowat=16K", "--notsent-lowat=128K", "--busy-poll=auto", "--busy-poll=50", "--pipes=own"]

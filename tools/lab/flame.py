@@ -30,8 +30,8 @@ import time
 
 import results
 import stacks
-from ladder import RUNGS, Stream, names
-from place import measuring_options, ready
+from ladder import RUNGS, Stream
+from place import above_0, measuring_options, ready, some_of
 from rig import Trouble
 from rounds import Progress, interleave
 from table import lines_of
@@ -136,9 +136,9 @@ class Sampled(Stream):
 def options(p):
     measuring_options(p, rounds=None, seconds=5.0)
     sluices = [name for name in RUNGS if name != "direct"]
-    p.add_argument("--rungs", type=names(sluices), default=["copy-64k", "splice-1m"], metavar="A,B",
+    p.add_argument("--rungs", type=some_of(sluices), default=["copy-64k", "splice-1m"], metavar="A,B",
                    help="these, of those of the ladder [copy-64k,splice-1m]")
-    p.add_argument("--streams", type=int, default=8, metavar="N", help="how many [8]")
+    p.add_argument("--streams", type=above_0(int), default=8, metavar="N", help="how many [8]")
     p.add_argument("--diff", action="store_true", help="compare the first of the rungs with the last")
     p.add_argument("--out", default="flame", metavar="FOLDER", help="where the pages go [flame]")
     p.add_argument("--template", metavar="FILE", help=f"the page of {D3}, where npm cannot fetch it")

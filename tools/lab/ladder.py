@@ -16,7 +16,7 @@ import subprocess
 import results
 from contestants import Contestant, sluice
 from counted import Counted
-from place import IPERF_PORT, measuring_options, ready
+from place import IPERF_PORT, measuring_options, numbers, ready, some_of
 from rig import Trouble
 from rounds import Progress, interleave
 from table import write
@@ -87,23 +87,11 @@ def made_of(counted, got, cpu):
             "context_switches_per_s": counted["switches"] / got["seconds"]}
 
 
-def names(known):
-    """Reads a list of what is in @known."""
-    def read(text):
-        chosen = text.split(",")
-        for name in chosen:
-            if str(name) not in map(str, known):
-                raise ValueError
-        return chosen
-    read.__name__ = "list of " + ",".join(map(str, known))
-    return read
-
-
 def options(p):
     measuring_options(p)
-    p.add_argument("--rungs", type=names(RUNGS), default=list(RUNGS), metavar="A,B",
+    p.add_argument("--rungs", type=some_of(RUNGS), default=list(RUNGS), metavar="A,B",
                    help=f"these alone, of {','.join(RUNGS)}")
-    p.add_argument("--streams", type=names(range(1, 257)), default=["8", "1"], metavar="A,B", help="how many [8,1]")
+    p.add_argument("--streams", type=numbers, default=["8", "1"], metavar="A,B", help="how many [8,1]")
     p.add_argument("--iperf3", action="store_true", help="load it with iperf3 -P, not with sluice-load")
 
 

@@ -5,6 +5,7 @@
     10.0.1.2 ---- veth ---- 10.0.1.1   10.0.0.1 ---- veth ---- 10.0.0.2
                                  sluice                  sink, iperf3
 """
+import argparse
 import contextlib
 import os
 import re
@@ -22,32 +23,37 @@ WHY_ROOT = "makes network namespaces, links between them and cgroups, and sets n
 WHOLE = {"rounds": 5, "seconds": 1.5}
 
 
-def positive(kind):
+def wants(right, true, kind=str):
+    """Reads an argument, for argparse. @right says what it should be; @true judges it."""
     def read(text):
-        value = kind(text)
-        if not value > 0:
-            raise ValueError
-        return value
-    read.__name__ = "number above 0"
+        with contextlib.suppress(ValueError):
+            value = kind(text)
+            if true(value):
+                return value
+        raise argparse.ArgumentTypeError(f"{text}: should be {right}")
     return read
 
 
-def name_of_lab(text):
-    if not re.fullmatch(r"[a-z][a-z0-9-]{0,11}", text):
-        raise ValueError
-    return text
+def above_0(kind):
+    return wants("a number above 0", lambda value: value > 0, kind)
 
 
-def subnet(text):
-    if not re.fullmatch(r"\d+\.\d+", text) or any(int(n) > 255 for n in text.split(".")):
-        raise ValueError
-    return text
+def some_of(known):
+    """A list of what is in @known."""
+    known = [str(k) for k in known]
+    return wants(f"a list of {','.join(known)}", lambda chosen: set(chosen) <= set(known), lambda text: text.split(","))
+
+
+numbers = wants("a list of numbers, such as 1,8", lambda chosen: all(0 < int(n) <= 1024 for n in chosen),
+                lambda text: text.split(","))
 
 
 def place_options(p):
-    p.add_argument("--name", type=name_of_lab, default="sluice-lab", help="what all that is made is called after, "
+    a_name = wants("1 to 12 of a-z, 0-9 and -", lambda text: re.fullmatch(r"[a-z][a-z0-9-]{0,11}", text))
+    a_net = wants("two numbers, such as 10.0", lambda text: re.fullmatch(r"\d{1,3}\.\d{1,3}", text))
+    p.add_argument("--name", type=a_name, default="sluice-lab", help="what all that is made is called after, "
                    "at most 12 of a-z, 0-9 and - [sluice-lab]")
-    p.add_argument("--net", type=subnet, metavar="A.B", default="10.0",
+    p.add_argument("--net", type=a_net, metavar="A.B", default="10.0",
                    help="A.B.0.0/24 and A.B.1.0/24 are used, unless the lab stands already [10.0]")
     build_option(p)
 
@@ -60,10 +66,10 @@ def measuring_options(p, loopback=True, **defaults):
     """What all that measure take. @defaults: rounds, seconds."""
     d = {**WHOLE, **defaults}
     place_options(p)
-    p.add_argument("--seconds", type=positive(float), default=d["seconds"], metavar="S",
+    p.add_argument("--seconds", type=above_0(float), default=d["seconds"], metavar="S",
                    help=f"a sample takes so long [{d['seconds']}]")
     if d["rounds"]:
-        p.add_argument("--rounds", type=positive(int), default=d["rounds"], metavar="N",
+        p.add_argument("--rounds", type=above_0(int), default=d["rounds"], metavar="N",
                        help=f"samples of each [{d['rounds']}]")
     p.add_argument("--patience", type=float, default=PATIENCE, metavar="S",
                    help=f"wait so long for others on this machine to be quiet, before each sample [{PATIENCE}]")
@@ -119,22 +125,28 @@ def start_servers(rig):
 
 
 def _note_server(rig, name, port):
-    """Waits until it listens, and writes down which process that is."""
+    rig.made["servers"][name] = {"pid": listening(rig, name, port), "port": port}
+    rig.note()
+
+
+def listening(rig, name, port):
+    """Waits until a server listens. Return: its process."""
     until = time.monotonic() + 5
     while not (pid := _listener(rig, port)):
         if time.monotonic() > until:
             raise Trouble(f"{name} does not listen at {rig.server}:{port}")
         time.sleep(0.01)
-    rig.made["servers"][name] = {"pid": pid, "port": port}
-    rig.note()
+    return pid
 
 
 def _listener(rig, port):
     """The process in the servers' namespace that listens at this port, None if none does."""
     for pid in rig.servers.pids():
+        rows = []
         try:
-            with open(f"/proc/{pid}/net/tcp") as a, open(f"/proc/{pid}/net/tcp6") as b:
-                rows = [line.split() for line in a.readlines() + b.readlines()]
+            for path in filter(os.path.exists, (f"/proc/{pid}/net/tcp", f"/proc/{pid}/net/tcp6")):
+                with open(path) as f:
+                    rows += [line.split() for line in f]
             held = {os.readlink(f"/proc/{pid}/fd/{fd}") for fd in os.listdir(f"/proc/{pid}/fd")}
         except OSError:  # it has ended meanwhile
             continue

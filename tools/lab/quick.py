@@ -9,7 +9,7 @@ import argparse
 import ladder
 import results
 import rr
-from place import build_option, positive, ready
+from place import above_0, build_option, ready
 
 HELP = "a first look in 20 seconds: without root, on loopback"
 SECONDS = 20
@@ -19,7 +19,7 @@ OVERHEAD = 0.9
 
 def options(p):
     build_option(p)
-    p.add_argument("--seconds", type=positive(float), default=SECONDS, metavar="S",
+    p.add_argument("--seconds", type=above_0(float), default=SECONDS, metavar="S",
                    help=f"how long all of it may take, about [{SECONDS}]")
     p.add_argument("--json", metavar="FILE", help="add the results to that file")
 

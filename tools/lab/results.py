@@ -9,24 +9,25 @@
     "streams": {"8": {RUNG: [SAMPLE, ...]}, "1": ...}}
       RUNG    "copy-8k" "copy-16k" "copy-64k" "copy-256k" "splice-64k" "splice-256k" "splice-1m" "auto" "direct"
       SAMPLE  a round: {gbit_s, cpu_s_per_gib, calls_per_s, calls_per_mib, bytes_per_call, product_gbit_s,
-              context_switches_per_s, machine_s_per_gib, others_cpus}; null if it failed; "disturbed": true if others
-              used the machine. "direct" is without a forwarder, and so without most. product_gbit_s is
+              context_switches_per_s, machine_s_per_gib, others_cpus}; null if it failed; "disturbed": true if
+              others used the machine. "direct" is without a forwarder, and so without most. product_gbit_s is
               bytes_per_call * calls_per_s * 8 / 2 / 1e9: each byte is moved by two calls, in and out
-  "stat": {"command", "date", "seconds", "streams", "hardware": bool, "missing": [EVENT that this machine does not count],
-    "rungs": {RUNG: [SAMPLE]}}
+  "stat": {"command", "date", "seconds", "rounds", "streams", "hardware": bool,
+    "missing": [EVENT that this machine does not count], "rungs": {RUNG: [SAMPLE]}}
       SAMPLE  {gbit_s, gib, seconds, EVENT: count or null, ..., instructions_per_cycle or null,
               "cores": {"cpu_core": {EVENT: count or null}, "cpu_atom": ...}}   cores: on a hybrid machine alone
       EVENT   "cycles" "instructions" "cache-misses" "branches" "branch-misses" "context-switches" "cpu-migrations"
               "page-faults" "task-clock" (ms)
   "syscalls": {"command", "date", "seconds", "streams", "rungs": {RUNG: {gbit_s, seconds, "threads": [
-      {"tid", "name", cpu_s, "calls": {SYSCALL: {"calls", "errors", seconds}}}]}}}   seconds in a call, blocked or not
+      {"tid", "name", cpu_s, "calls": {SYSCALL: {"calls", "errors", seconds}}}]}}}   seconds: blocked or not
   "rr": {"command", "date", "seconds", "rounds", "size_bytes", "connections": {"1": {WHO: [SAMPLE]}, "16":, "64":},
       "netperf": {"transactions_per_s", "p50_us", "p99_us"} or {"missing": why}}
       WHO     "splice" "copy" "auto" "direct"
       SAMPLE  {transactions_per_s, p50_us, p99_us, p999_us, cpu_us_per_transaction, calls_per_transaction,
               context_switches_per_s, over_35ms, others_cpus}
   "experiments": {"command", "date", "seconds", "rounds", "work": {"bulk-8": {OPTION: [SAMPLE]}, "rr-16": ...},
-      "verdict": {"bulk-8": {OPTION: {FIGURE: {"ratio", "least", "most", "noise_least", "noise_most", "beyond_noise"}}}}}
+      "verdict": {"bulk-8": {OPTION: {FIGURE: {"ratio", "least", "most", "noise_least", "noise_most",
+                                               "beyond_noise"}}}}}
       OPTION  "as it comes", "again" (the same: what differs is noise), "--rcvbuf=256K" ...
       SAMPLE  as those of ladder for bulk, and of rr for rr
   "stat_loopback", "syscalls_loopback", "rr_loopback", "experiments_loopback": the same by --loopback
@@ -54,7 +55,8 @@ def command():
 
 def machine():
     version = subprocess.run([contestants.BUILT.sluice, "--version"], capture_output=True, text=True, check=True)
-    return {"cpus": os.cpu_count(), "model": cpu_model(), "kernel": platform.release(), "sluice": version.stdout.strip()}
+    return {"cpus": os.cpu_count(), "model": cpu_model(), "kernel": platform.release(),
+            "sluice": version.stdout.strip()}
 
 
 def headline():

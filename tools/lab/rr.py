@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: MIT
 """Requests of 32 bytes, each answered before the next: transactions a second, and how long they took, p50 to p99.9.
 
-On one connection each transaction waits for four processes to be woken in turn; on 16 and 64 the forwarder has enough
-to do and the rate tells what a message costs. Client and server are sluice-load's, all on this machine: compare rows.
+On one connection each transaction waits for four wake-ups in a row: sluice, server, sluice, client. On 16 and 64 the
+forwarder has enough to do, and the rate tells what a message costs. Client and server are sluice-load's, on this machine
+too: compare rows.
 
 Where netperf is installed, its TCP_RR is run through sluice as well. netperf opens a second connection, for the data,
 to a port that netserver chooses and tells it by the first; a forwarder of one port cannot carry that. So two ports are
@@ -15,8 +16,8 @@ import subprocess
 import results
 from contestants import Contestant
 from counted import Counted
-from ladder import disturbed, names, rung, show, succeeded
-from place import measuring_options, ready
+from ladder import disturbed, rung, show, succeeded
+from place import listening, measuring_options, numbers, ready, some_of
 from rig import Trouble
 from rounds import Progress, interleave
 from workloads import Exchange, measured
@@ -72,12 +73,13 @@ def netperf(bench):
         return {"missing": "on loopback netserver's port and the forwarded one cannot be the same"}
     server = rig.inside(rig.servers, ["netserver", "-D", "-4", "-p", CONTROL_PORT], stdin=subprocess.DEVNULL,
                         stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    two_ports = Contestant("netperf", f"{{sluice}} --workers={{workers}} {{listen}} {{thost}}:{CONTROL_PORT} "
+    two_ports = Contestant("netperf", f"{{sluice}} --workers={{workers}} {{listen}} {{target}} "
                            f"{{host}}:{DATA_PORT} {{thost}}:{DATA_PORT}")
     try:
+        listening(rig, "netserver", CONTROL_PORT)
         host, port = rig.start(two_ports, CONTROL_PORT, None).split(":")
-        argv = ["netperf", "-4", "-P", "0", "-H", host, "-p", port, "-t", "TCP_RR", "-l", math.ceil(bench.seconds), "--",
-                "-P", f",{DATA_PORT}", "-r", f"{SIZE},{SIZE}", "-k", "TRANSACTION_RATE,P50_LATENCY,P99_LATENCY"]
+        argv = ["netperf", "-4", "-P", "0", "-H", host, "-p", port, "-t", "TCP_RR", "-l", math.ceil(bench.seconds),
+                "--", "-P", f",{DATA_PORT}", "-r", f"{SIZE},{SIZE}", "-k", "TRANSACTION_RATE,P50_LATENCY,P99_LATENCY"]
         client = rig.inside(rig.clients, argv, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                             stderr=subprocess.STDOUT, text=True)
         out = client.communicate()[0]
@@ -94,9 +96,9 @@ def netperf(bench):
 
 def options(p):
     measuring_options(p)
-    p.add_argument("--connections", type=names(range(1, 1025)), default=["1", "16", "64"], metavar="A,B",
+    p.add_argument("--connections", type=numbers, default=["1", "16", "64"], metavar="A,B",
                    help="how many at a time [1,16,64]")
-    p.add_argument("--modes", type=names(WHO), default=list(WHO), metavar="A,B",
+    p.add_argument("--modes", type=some_of(WHO), default=list(WHO), metavar="A,B",
                    help=f"these alone, of {','.join(WHO)}")
 
 

@@ -15,13 +15,13 @@ import subprocess
 import time
 
 import results
-from ladder import RUNGS, Stream, names
-from place import measuring_options, ready
+from ladder import RUNGS, Stream
+from place import above_0, measuring_options, ready, some_of
 from rig import TICKS, Trouble
 from rounds import Progress, quiet, say
 from table import lines_of
 
-HELP = "system calls of each thread, by strace, and why epoll_wait is not what costs (root)"
+HELP = "system calls of each thread, by strace, and why epoll_wait is not what costs"
 SLEEPS = ("epoll_wait", "epoll_pwait", "epoll_pwait2", "futex", "restart_syscall")
 # "% time     seconds  usecs/call     calls    errors syscall": errors may be missing.
 ROW = re.compile(r"^\s*[\d.]+\s+([\d.]+)\s+\d+\s+(\d+)\s+(?:(\d+)\s+)?(\w+)$", re.M)
@@ -106,9 +106,9 @@ def rows(threads):
 def options(p):
     measuring_options(p, rounds=None, seconds=3.0)
     sluices = [name for name in RUNGS if name != "direct"]
-    p.add_argument("--rungs", type=names(sluices), default=["copy-8k", "splice-1m"], metavar="A,B",
+    p.add_argument("--rungs", type=some_of(sluices), default=["copy-8k", "splice-1m"], metavar="A,B",
                    help="these, of those of the ladder [copy-8k,splice-1m]")
-    p.add_argument("--streams", type=int, default=8, metavar="N", help="how many [8]")
+    p.add_argument("--streams", type=above_0(int), default=8, metavar="N", help="how many [8]")
 
 
 def run(args):
@@ -128,8 +128,8 @@ def run(args):
                   f"{samples[name]['gbit_s']:.1f} Gbit/s while traced\n")
             head = ["thread", "call", "calls", "errors", "s", "us a call", ""]
             print("\n".join(lines_of(head, rows(samples[name]["threads"]))) + "\n", flush=True)
-    print("Seconds in a call are from its start to its return. In epoll_wait a thread sleeps because there is nothing\n"
-          "to do: that is no cost, and no reason why it is slow. What a thread costs is its cpu time, and strace's own\n"
-          "part of that is large.")
+    print("Seconds in a call are from its start to its return. In epoll_wait a thread sleeps because there is\n"
+          "nothing to do: that is no cost, and no reason why it is slow. What a thread costs is its cpu time,\n"
+          "and strace's own part of that is large.")
     results.keep(args, "syscalls", {"seconds": args.seconds, "streams": args.streams, "rungs": samples})
     return 0
