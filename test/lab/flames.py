@@ -114,6 +114,12 @@ def what_is_missing_is_said_in_one_line(t):
 
 
 @test()
+def one_rung_is_not_compared(t):
+    status, out, err = lab_flame(t, "--diff", "--rungs", "auto", PATH=with_perf_alone(t))
+    equal((status, len(err), out), (2, 1, ""), f"exit status, lines of stderr, stdout: {err}")
+
+
+@test()
 def a_template_must_be_one(t):
     wrong = t.file("<html></html>", "wrong.html")
     for path, wanted in ((wrong, "is no template"), (wrong + "-not", "No such file")):

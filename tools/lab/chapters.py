@@ -81,7 +81,7 @@ class Ladder:
         return (f"A row is a setting of sluice: its mode, and how large its buffer or pipe is; its figures are "
                 f"{rounds}. What a forwarder moves is what each call moves, times how many calls it makes; and as "
                 f"each byte is moved twice, in and out, half of that. It is arithmetic, and it holds: in no row of "
-                f"{many(self.n, 'stream')} is the product more than {off * 100:.1f} % off what the client measured. "
+                f"{many(self.n, 'stream')} is the product more than {off * 100:.2g} % off what the client measured. "
                 f"The interesting part is which of the two factors gives way when a call is asked to move more.")
 
     def chart_said(self):

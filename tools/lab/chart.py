@@ -40,9 +40,10 @@ def ladder(title, by_rung):
     plots, data = [], []
     for kind, points in series.items():
         if points:
-            plots.append(f'"-" using 1:2 with linespoints pointtype 7 pointsize 0.8 linewidth 2 '
-                         f'linecolor rgb "{COLOURS[KINDS[kind]]}"')
-            plots.append('"-" using 1:2:3 with labels offset 0,0.8 font ",12"')
+            colour, side = COLOURS[KINDS[kind]], "-0.9" if kind == "splice" else "0.8"  # above or below its point
+            plots.append('"-" using 1:2 with linespoints pointtype 7 pointsize 0.8 linewidth 2 '
+                         f'linecolor rgb "{colour}"')
+            plots.append(f'"-" using 1:2:3 with labels offset 0,{side} font ",12" textcolor rgb "{colour}"')
             data += [f"{x} {y}" for x, y, _ in points] + ["e"]
             data += [f'{x} {y} "{name.partition("-")[2]}"' for x, y, name in points] + ["e"]
     if direct is not None:

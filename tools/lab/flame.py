@@ -10,7 +10,8 @@ Debian's libc are, hides who called it. For DWARF perf copies 16 KiB of stack wi
 all callers are there, and the copying costs time of its own.
 
 --diff compares the first rung with the last: what each function costs a GiB. Frames have other colours there: red costs
-more than in the other, blue less, green the same as far as so few samples can tell.
+more than in the other, blue less, green the same as far as so few samples can tell. (The page itself knows no
+differences; it has three kinds of frame, and these are lent to them.)
 
 In the file of --json: "flame": {"command", "date", "seconds", "streams", "hz", "template": the page of d3-flame-graph,
 "rungs": {RUNG: {"fp": GRAPH, "dwarf": GRAPH}}}; a GRAPH is {gbit_s, gib, seconds, cpu_s, "event", "samples", "stacks"}.
@@ -24,6 +25,7 @@ import os
 import shutil
 import signal
 import subprocess
+import sys
 import tarfile
 import tempfile
 import time
@@ -37,7 +39,7 @@ from rounds import Progress, interleave
 from table import lines_of
 from workloads import GIB, measured
 
-HELP = "flame graphs, by frame pointers and by DWARF, and what differs between two modes (root)"
+HELP = "flame graphs, by frame pointers and by DWARF, and what differs between two modes"
 HZ = 199  # no multiple or divisor of what else happens at a steady rate
 CALL_GRAPHS = {"fp": "fp", "dwarf": "dwarf,16384"}
 D3 = "d3-flame-graph@4.1.3"
@@ -198,7 +200,8 @@ def run(args):
     if not shutil.which("perf"):
         raise Trouble("perf is not installed; try: apt install linux-perf")
     if args.diff and len(args.rungs) < 2:
-        raise Trouble("--diff compares two rungs; --rungs names one")
+        print("lab: flame: --diff compares two rungs, and --rungs names one", file=sys.stderr)
+        return 2
     path, text = template(args.template)
     os.makedirs(args.out, exist_ok=True)
     with ready(args) as bench:
