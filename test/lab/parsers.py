@@ -71,6 +71,14 @@ def perf_without_hardware_counters_gives_what_the_kernel_counts(t):
 
 
 @test()
+def perf_that_could_not_look_into_the_kernel_is_not_believed(t):
+    for text, alone in (("  0  context-switches:u  # 0.000 /sec\n", True), ("  12  cpu_core/cycles/u  (74.10%)\n", True),
+                        (printed("perf-plain"), False), (printed("perf-hybrid"), False)):
+        equal(perf_stat.user_alone(text), alone, f"whether it counted in user space alone: {text}")
+    equal(perf_stat.parse("  12  cpu_core/cycles/u  (74.10%)\n")[0], {"cycles": 12}, "counts")
+
+
+@test()
 def the_table_of_strace_is_read(t):
     calls = syscalls.parse(printed("strace"))
     equal(len(calls), 11, "system calls")
