@@ -7,13 +7,15 @@ perf-hybrid are in the form in which perf prints on such machines, with numbers 
 """
 import os
 import sys
+import time
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.dirname(os.path.dirname(HERE))
 sys.path[:0] = [os.path.join(ROOT, *folder) for folder in (("test", "daemon"), ("tools", "lab"), ("tools", "bench"))]
 
-from kit import check, equal, run, test  # noqa: E402
+from kit import Job, check, equal, proc, run, test  # noqa: E402
 
+import counted      # noqa: E402
 import experiments  # noqa: E402
 import perf_stat    # noqa: E402
 import syscalls     # noqa: E402
@@ -94,6 +96,15 @@ def the_table_tells_cost_from_sleep(t):
     equal([(r[1], r[6]) for r in rows], [("cpu time of the thread", "what it costs"),
                                          ("epoll_wait", "mostly asleep: no cost"), ("sendto", ""), ("recvfrom", "")],
           "rows of what took 5 ms or more")
+
+
+@test()
+def a_thread_that_sleeps_is_switched(t):
+    before = counted.switches(os.getpid())
+    sleeper = Job(lambda: [time.sleep(0.001) for _ in range(300)])
+    counts_them = proc.wait_for(lambda: counted.switches(os.getpid()) >= before + 100, within=1)
+    sleeper.result()
+    check(counts_them, "a thread sleeps 300 times, and fewer than 100 switches are counted")
 
 
 @test()
