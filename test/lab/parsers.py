@@ -7,13 +7,15 @@ perf-hybrid are in the form in which perf prints on such machines, with numbers 
 """
 import os
 import sys
+import time
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.dirname(os.path.dirname(HERE))
 sys.path[:0] = [os.path.join(ROOT, *folder) for folder in (("test", "daemon"), ("tools", "lab"), ("tools", "bench"))]
 
-from kit import check, equal, run, test  # noqa: E402
+from kit import Job, check, equal, proc, run, test  # noqa: E402
 
+import counted      # noqa: E402
 import experiments  # noqa: E402
 import perf_stat    # noqa: E402
 import syscalls     # noqa: E402
@@ -71,6 +73,14 @@ def perf_without_hardware_counters_gives_what_the_kernel_counts(t):
 
 
 @test()
+def perf_that_could_not_look_into_the_kernel_is_not_believed(t):
+    for text, alone in (("  0  context-switches:u  # 0.000 /sec\n", True), ("  12  cpu_core/cycles/u  (74.10%)\n", True),
+                        (printed("perf-plain"), False), (printed("perf-hybrid"), False)):
+        equal(perf_stat.user_alone(text), alone, f"whether it counted in user space alone: {text}")
+    equal(perf_stat.parse("  12  cpu_core/cycles/u  (74.10%)\n")[0], {"cycles": 12}, "counts")
+
+
+@test()
 def the_table_of_strace_is_read(t):
     calls = syscalls.parse(printed("strace"))
     equal(len(calls), 11, "system calls")
@@ -86,6 +96,15 @@ def the_table_tells_cost_from_sleep(t):
     equal([(r[1], r[6]) for r in rows], [("cpu time of the thread", "what it costs"),
                                          ("epoll_wait", "mostly asleep: no cost"), ("sendto", ""), ("recvfrom", "")],
           "rows of what took 5 ms or more")
+
+
+@test()
+def a_thread_that_sleeps_is_switched(t):
+    before = counted.switches(os.getpid())
+    sleeper = Job(lambda: [time.sleep(0.001) for _ in range(300)])
+    counts_them = proc.wait_for(lambda: counted.switches(os.getpid()) >= before + 100, within=1)
+    sleeper.result()
+    check(counts_them, "a thread sleeps 300 times, and fewer than 100 switches are counted")
 
 
 @test()

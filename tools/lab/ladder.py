@@ -23,6 +23,7 @@ from table import write
 from workloads import GIB, MIB, Bulk, measured
 
 HELP = "throughput against bytes a call: copy with 8K to 256K, splice with 64K to 1M, auto"
+WARM_UP = 0.3  # seconds
 FIGURES = {
     "gbit_s": ("Gbit/s", ".1f", "+"),
     "product_gbit_s": ("bytes a call x calls / 2, Gbit/s", ".1f", " "),
@@ -61,7 +62,7 @@ class Stream(Bulk):
         return figures if contestant.direct else figures | made_of(counted.since(), got, cpu)
 
     def warm_up(self, bench, where):
-        self._run(bench, where, 0.3)
+        self._run(bench, where, min(WARM_UP, bench.seconds))
 
 
 class Iperf(Stream):

@@ -39,7 +39,7 @@ FIGURES = {
 
 # "  1,234,567      cpu_core/cycles/u      #  1.2 GHz  (99.4%)": how many, of which kind of core, which event.
 ROW = re.compile(r"^\s*([\d,.]+|<not counted>|<not supported>)\s+(?:msec\s+)?(?:(cpu_\w+)/)?([a-z][a-z-]+)"
-                 r"(?:/\w*|:\w+)?(?=\s|$)")
+                 r"(?:[/:](\w*))?(?=\s|$)")
 
 
 def parse(text):
@@ -59,6 +59,11 @@ def parse(text):
         if value is not None or m[3] not in counts:
             counts[m[3]] = value if counts.get(m[3]) is None else counts[m[3]] + value
     return counts, cores
+
+
+def user_alone(text):
+    """Whether perf could not look into the kernel: then it marks each event with a "u", and counts no switch at all."""
+    return any(m and m[4] == "u" for m in map(ROW.match, text.splitlines()))
 
 
 def per_cycle(counts):
@@ -92,10 +97,15 @@ def perf(pid, run, path):
         finally:
             counter.send_signal(signal.SIGINT)
             said = counter.communicate()[1]
-    with open(path) as f:
-        text = f.read()
+    text = ""
+    if os.path.exists(path):
+        with open(path) as f:
+            text = f.read()
     if not parse(text)[0]:
-        raise Trouble(f"perf stat counts nothing: {said.strip() or text.strip()}")
+        raise Trouble(f"perf stat counts nothing: {' '.join((said or text).split())[:300]}")
+    if user_alone(text):
+        raise Trouble("perf may not count in the kernel here, where sluice does its work (kernel.perf_event_paranoid); "
+                      "run it as root")
     return text, got
 
 
@@ -139,6 +149,7 @@ def run(args):
         raise Trouble("perf is not installed; try: apt install linux-perf")
     with ready(args) as bench:
         results.check(args)
+        perf(os.getpid(), lambda: None, bench.rig.folder + "/perf")  # where it may not count, that is said here
         print(results.headline())
         chosen = [RUNGS[name] for name in args.rungs]
         samples = interleave(bench, Counters(args.streams), chosen, args.rounds,

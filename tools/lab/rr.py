@@ -16,7 +16,7 @@ import subprocess
 import results
 from contestants import Contestant
 from counted import Counted
-from ladder import disturbed, rung, show, succeeded
+from ladder import WARM_UP, disturbed, rung, show, succeeded
 from place import listening, measuring_options, numbers, ready, some_of
 from rig import Trouble
 from rounds import Progress, interleave
@@ -48,7 +48,7 @@ class Requests(Exchange):
 
     def sample(self, bench, contestant):
         where = bench.start(contestant)
-        self._run(bench, where, 0.3)
+        self._run(bench, where, min(WARM_UP, bench.seconds))
         counted = None if contestant.direct else Counted(bench.rig)
         got, cpu, _, others = measured(bench, lambda: self._run(bench, where, bench.seconds))
         figures = {"transactions_per_s": got["tps"], "over_35ms": got["over_35ms"],

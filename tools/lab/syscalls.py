@@ -60,7 +60,8 @@ def strace(pid, tids, folder):
         while not all(traced(pid, tid) for tid in tids):
             ended = [t for t in tracers if t.poll() is not None]
             if ended or time.monotonic() > until:
-                raise Trouble("strace does not attach: " + (ended[0].stderr.read().strip() if ended else "no word"))
+                raise Trouble("strace does not attach: " +
+                              (" ".join(ended[0].stderr.read().split())[:300] if ended else "it does not say why"))
             time.sleep(0.01)
         yield
     finally:
