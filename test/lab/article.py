@@ -229,6 +229,15 @@ def without_a_section_there_is_no_page_and_one_line_says_which(t):
 
 
 @test()
+def what_it_needs_is_looked_for_before_anything_is_measured(t):
+    folder = t.folder()
+    argv = [sys.executable, os.path.join(ROOT, "tools/lab/run"), "report", "--out", folder + "/page.html"]
+    p = subprocess.run(argv, capture_output=True, text=True, timeout=30, check=False, env={"PATH": folder})
+    equal((p.returncode, len(p.stderr.splitlines()), os.listdir(folder)), (1, 1, []), f"status, lines, files: {p.stderr}")
+    check("perf is not installed" in p.stderr or "run it as root" in p.stderr, p.stderr)
+
+
+@test()
 def without_results_there_is_no_page(t):
     status, said, page = report(t, None)
     equal((status, len(said), page), (1, 1, None), "exit status, lines, page")

@@ -48,6 +48,13 @@ def a_function_counts_once_a_stack_however_often_it_calls_itself(t):
 
 
 @test()
+def a_module_of_the_kernel_is_of_the_kernel(t):
+    tree = frame("sluice", 0, frame("main", 1, frame("[unknown]", 1, frame("send", 0, frame("do_syscall_64", 1, frame(
+        "veth_xmit", 5, kind="")), kind=""), kind=""), kind=""), kind="root")
+    equal(stacks.users(tree), {"main", "send"}, "functions outside the kernel")
+
+
+@test()
 def a_difference_is_by_the_gib_and_chance_is_told_apart(t):
     a = {"gib": 2, "stacks": frame("sluice", 0, frame("same", 200), frame("more", 50), frame("rare", 3))}
     b = {"gib": 4, "stacks": frame("sluice", 0, frame("same", 400), frame("more", 400), frame("rare", 9))}

@@ -58,8 +58,12 @@ def whole(tree):
 
 
 def users(tree):
-    """Names of functions outside the kernel."""
-    return {node["n"] for node, _ in walk(tree) if node["l"] == "" and node["n"] != "[unknown]"}
+    """Names of functions outside the kernel. What the kernel calls is its own, though perf takes modules for others."""
+    found = set()
+    for child in tree["c"]:
+        if child["l"] != "kernel":
+            found |= {child["n"]} | users(child)
+    return found - {"[unknown]"}
 
 
 def hidden(both):
