@@ -22,6 +22,7 @@ import hashlib
 import html
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -88,7 +89,7 @@ def perf(folder, *args):
     done = subprocess.run(["perf", *args], cwd=folder, stdin=subprocess.DEVNULL, capture_output=True, text=True,
                           check=False)
     if done.returncode:
-        raise Trouble(f"perf {args[0]}: {done.stderr.strip()}")
+        raise Trouble(f"perf {args[0]}: {' '.join(done.stderr.split())[:300]}")
     return done.stdout
 
 
@@ -105,8 +106,21 @@ def record(pid, how, run, folder):
             recorder.send_signal(signal.SIGINT)
             said = recorder.communicate()[1]
     if not os.path.exists(data):
-        raise Trouble(f"perf record: {said.strip()}")
+        raise Trouble(f"perf record: {' '.join(said.split())[:300]}")
     return got
+
+
+# "cycles:P", "cpu_core/cycles/P", "cpu-clock:uppH": the event, and marks; "u" is for: without the kernel.
+EVENT = re.compile(r"^(\S+?)(?:[:/](\w*))?$", re.M)
+
+
+def event_of(folder):
+    """What perf took a sample by, as "cycles"."""
+    events = EVENT.findall(perf(folder, "evlist"))
+    if any("u" in marks for _, marks in events):
+        raise Trouble("perf may not look into the kernel here, where sluice does its work (kernel.perf_event_paranoid); "
+                      "run it as root")
+    return ", ".join(event for event, _ in events)
 
 
 class Sampled(Stream):
@@ -131,8 +145,7 @@ class Sampled(Stream):
         tree = stacks.merged(json.loads(perf(folder, *flamegraph, "-f", "json", "-o", "-")), "sluice")
         if not stacks.samples(tree):
             raise Trouble("perf record took no sample")
-        event = ", ".join(line.split(":")[0] for line in perf(folder, "evlist").split("\n") if line.strip())
-        return {"event": event, "samples": stacks.samples(tree), "stacks": tree}
+        return {"event": event_of(folder), "samples": stacks.samples(tree), "stacks": tree}
 
 
 def options(p):
@@ -206,6 +219,8 @@ def run(args):
     os.makedirs(args.out, exist_ok=True)
     with ready(args) as bench:
         results.check(args)
+        record(os.getpid(), "fp", lambda: None, bench.rig.folder)  # where it may not, that is said here
+        event_of(bench.rig.folder)
         print(results.headline())
         graphs = measure(args, bench, os.path.abspath(path))
     show(graphs)
