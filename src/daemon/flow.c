@@ -14,6 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/probe.h"
 #include "base/util.h"
 #include "daemon/sweep.h"
 #include "daemon/worker.h"
@@ -141,6 +142,8 @@ static void flow_bury(struct flow *f)
 	struct worker *w = f->worker;
 	bool reset = !relay_is_clean(&f->relay);
 
+	probe(end, &f->relay, f->end, f->relay.lane[FLOW_CLIENT].delivered,
+	      f->relay.lane[FLOW_TARGET].delivered);
 	counter_add(&w->stats.ended[f->end], 1);
 	counter_add(&w->stats.up, f->relay.lane[FLOW_CLIENT].delivered);
 	counter_add(&w->stats.down, f->relay.lane[FLOW_TARGET].delivered);
@@ -309,6 +312,7 @@ static void flow_relay(struct flow *f)
 {
 	loop_untimer(&f->worker->loop, &f->deadline);
 	counter_add(&f->worker->stats.connected, 1);
+	probe(connected, &f->relay, f->relay.side[FLOW_TARGET].watch.fd);
 	flow_to(f, FLOW_RELAYING);
 	flow_limit_life(f); /* first: there is room for one deadline now */
 	relay_start(&f->relay, flow_relay_done);

@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/probe.h"
 #include "base/util.h"
 #include "daemon/server.h"
 #include "net/sock.h"
@@ -69,6 +70,7 @@ static void accepted(struct listener *l, int fd, const struct addr *from)
 	f = flow_new(w, l->rule, fd, from);
 	if (!f)
 		return;
+	probe(accept, &f->relay, fd, &f->client);
 	runner = server_least_loaded(
 		w->server, w, worker_is_brief(w, f->born_ns) ? BRIEF_MORE : 0);
 	atomic_fetch_add(&runner->load, 1);

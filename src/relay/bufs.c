@@ -9,6 +9,7 @@
 
 #include <sys/mman.h>
 
+#include "base/probe.h"
 #include "base/util.h"
 
 static size_t mapped(size_t size)
@@ -71,6 +72,7 @@ void bufs_fini(struct bufs *bs)
 static struct buf *lend(struct bufs *bs, struct buf *b)
 {
 	if (b) {
+		probe(borrow, b, false, b->conduit.size);
 		counter_add(&bs->tally->buffers_now, 1);
 		counter_max(&bs->tally->buffers_most,
 			    counter_read(&bs->tally->buffers_now));
@@ -98,6 +100,7 @@ void buf_give(struct buf *b)
 {
 	struct bufs *bs = b->home;
 
+	probe(give, b, false, b->conduit.held);
 	counter_sub(&bs->tally->buffers_now, 1);
 	if (b->conduit.size != bs->size) {
 		buf_free(b);

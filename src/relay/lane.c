@@ -20,6 +20,7 @@
 
 #include <sys/socket.h>
 
+#include "base/probe.h"
 #include "base/util.h"
 #include "net/sock.h"
 #include "relay/errors.h"
@@ -74,8 +75,10 @@ void side_gone(struct relay *r, unsigned i, int err)
 /* From here to the mark, its lane reads with recv(2): see urgent.c. */
 void side_urgent(struct relay *r, struct side *s)
 {
-	if (!s->urgent && r->env->mode != RELAY_COPY)
+	if (!s->urgent && r->env->mode != RELAY_COPY) {
+		probe(fallback, r, s->index, FALLBACK_urgent);
 		counter_add(&r->env->tally.fallbacks[FALLBACK_urgent], 1);
+	}
 	s->urgent = true;
 }
 
@@ -118,6 +121,7 @@ static enum step lane_read_failed(struct relay *r, unsigned i, int err)
 
 	if (err == EAGAIN) {
 		from->watch.ready &= ~(uint32_t)LOOP_READABLE;
+		probe(source_empty, r, i);
 		counter_add(&r->env->tally.source_empty, 1);
 		r->lane[i].full_since = r->lane[i].read;
 		if (from->failed)
@@ -127,6 +131,7 @@ static enum step lane_read_failed(struct relay *r, unsigned i, int err)
 	if (err == EINTR)
 		return STEP_GO;
 	if (error_is_shortage(err)) {
+		probe(no_memory, r, i);
 		counter_add(&r->env->tally.no_memory, 1);
 		r->starved = true;
 		return STEP_WAIT;
@@ -137,9 +142,10 @@ static enum step lane_read_failed(struct relay *r, unsigned i, int err)
 }
 
 /* Goes on with a buffer where splice(2) is refused: nothing is lost. */
-static void lane_refused(struct relay *r, struct lane *l, enum tally_fallback why)
+static void lane_refused(struct relay *r, unsigned i, enum tally_fallback why)
 {
-	l->no_pipe = true;
+	probe(fallback, r, i, why);
+	r->lane[i].no_pipe = true;
 	counter_add(&r->env->tally.fallbacks[why], 1);
 }
 
@@ -162,6 +168,7 @@ static bool lane_borrow(struct relay *r, unsigned i)
 		err = pipe_take(&env->pipes, &l->conduit);
 		if (!err)
 			return true;
+		probe(fallback, r, i, -err);
 		counter_add(&env->tally.fallbacks[-err], 1);
 	}
 	b = buf_take(&env->bufs);
@@ -207,7 +214,7 @@ static bool pipe_misleads(struct relay *r, unsigned i, ssize_t n)
 	if (n == 0 || n == -EAGAIN || n == -EINTR || error_is_end((int)-n) ||
 	    error_is_shortage((int)-n))
 		return false;
-	lane_refused(r, &r->lane[i], FALLBACK_splice_in);
+	lane_refused(r, i, FALLBACK_splice_in);
 	return true;
 }
 
@@ -255,6 +262,7 @@ static enum step lane_fill(struct relay *r, unsigned i)
 	urgent |= from->urgent;
 	c = l->conduit;
 	if (n > 0) {
+		probe(fill, r, i, c->ops->is_pipe, n);
 		l->read += (uint64_t)n;
 		if ((size_t)n >= min_size(c->size, BULK_FILL))
 			r->env->loop->bulk = true;
@@ -281,10 +289,10 @@ static enum step lane_fill(struct relay *r, unsigned i)
 /* A write to the sink of lane @i was refused, though it is not gone. */
 static enum step lane_spill(struct relay *r, unsigned i)
 {
-	struct lane *l = &r->lane[i];
-	int err = pipe_spill(to_pipe(l->conduit), &r->env->bufs);
+	int err = pipe_spill(to_pipe(r->lane[i].conduit), &r->env->bufs);
 
 	if (err == -ENOMEM) {
+		probe(no_memory, r, i);
 		counter_add(&r->env->tally.no_memory, 1);
 		r->starved = true;
 		return STEP_WAIT;
@@ -293,7 +301,7 @@ static enum step lane_spill(struct relay *r, unsigned i)
 		side_gone(r, !i, -err);
 		return STEP_WAIT;
 	}
-	lane_refused(r, l, FALLBACK_splice_out);
+	lane_refused(r, i, FALLBACK_splice_out);
 	return STEP_GO;
 }
 
@@ -305,6 +313,7 @@ static enum step lane_write_failed(struct relay *r, unsigned i, int err)
 	if (err == EAGAIN) {
 		to->watch.ready &= ~(uint32_t)LOOP_WRITABLE;
 		to->cut = false;
+		probe(sink_full, r, i);
 		counter_add(&r->env->tally.sink_full, 1);
 		if (c && c->ops->is_pipe && !r->env->own_pipes)
 			pipe_stalls(to_pipe(c));
@@ -313,6 +322,7 @@ static enum step lane_write_failed(struct relay *r, unsigned i, int err)
 	if (err == EINTR)
 		return STEP_GO;
 	if (error_is_shortage(err)) {
+		probe(no_memory, r, i);
 		counter_add(&r->env->tally.no_memory, 1);
 		r->starved = true;
 		return STEP_WAIT;
@@ -331,6 +341,7 @@ static enum step lane_drain(struct relay *r, unsigned i)
 	struct watch *to = &r->side[!i].watch;
 	struct lane *l = &r->lane[i];
 	struct conduit *c = l->conduit;
+	bool pipe = c && c->ops->is_pipe;
 	ssize_t n;
 
 	if (!(to->ready & LOOP_WRITABLE))
@@ -340,10 +351,11 @@ static enum step lane_drain(struct relay *r, unsigned i)
 		return lane_write_failed(r, i, (int)-n);
 	if (n == 0) /* the pipe is not what we think it is */
 		return lane_write_failed(r, i, EIO);
+	probe(drain, r, i, pipe, n);
 	l->delivered += (uint64_t)n;
-	if (c && c->ops->is_pipe)
+	if (pipe)
 		l->by_pipe += (uint64_t)n;
-	r->side[!i].cut = c && c->ops->is_pipe && c->held;
+	r->side[!i].cut = pipe && c->held;
 	return STEP_GO;
 }
 

@@ -26,6 +26,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/probe.h"
 #include "base/util.h"
 
 /* Turns without progress after which a lane counts as stalled: a sink that
@@ -190,6 +191,7 @@ static void lend(struct pipes *ps, struct pipe *p, struct conduit **holder)
 
 	p->holder = holder;
 	*holder = &p->conduit;
+	probe(borrow, p, true, p->conduit.size);
 	counter_add(&t->pipes_lent, 1);
 	counter_add(&t->pipes_out, 1);
 	counter_max(&t->pipes_out_most, counter_read(&t->pipes_out));
@@ -242,6 +244,7 @@ void pipe_give(struct pipe *p)
 {
 	struct pipes *ps = p->home;
 
+	probe(give, p, true, p->conduit.held);
 	counter_sub(&ps->tally->pipes_out, 1);
 	list_remove(&p->node);
 	if (p->conduit.held) {

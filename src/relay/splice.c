@@ -11,6 +11,7 @@
 #include <assert.h>
 #include <fcntl.h>
 
+#include "base/probe.h"
 #include "base/util.h"
 #include "relay/pipes.h"
 
@@ -97,6 +98,7 @@ int pipe_spill(struct pipe *p, struct bufs *bufs)
 		buf_give(b);
 		return p->broken ? -EIO : -ENOMEM;
 	}
+	probe(spill, p, b->conduit.held);
 	*p->holder = &b->conduit;
 	pipe_give(p);
 	return 0;

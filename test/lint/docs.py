@@ -7,6 +7,8 @@
     totals PAGE SLUICE      names of the JSON totals = items of its TOTALS
     library PAGE HEADER MAP functions, members and constants are in sluice(3)
     example PAGE HEADER CC...   the program in sluice(3) compiles
+    probes PAGE SRC         probes in the source, and how many arguments = items of PROBES
+    reasons SCRIPT TALLY_H  names of fallbacks in a script of tools/lab, by number
 """
 import json
 import pathlib
@@ -79,8 +81,21 @@ def example():
     return ({"a program that compiles"}, set()) if done.returncode else (set(), set())
 
 
+def probes():
+    there = {(name, rest.count(",")) for path in pathlib.Path(thing).rglob("*.c")
+             for name, rest in re.findall(r"\bprobe\((\w+)(.*?)\);", path.read_text(), re.S)}
+    told = {(name, len(rest.split())) for name, rest in re.findall(r"^Fn (\w+)(.*)", items(section("PROBES")), re.M)}
+    return tuple({f"{name} with {n} arguments" for name, n in found} for found in (there, told))
+
+
+def reasons():
+    names = re.search(r"define TALLY_FALLBACKS\(X\)(.*?)\n\n", pathlib.Path(thing).read_text(), re.S)[1]
+    return ({f"{n} {name}" for n, name in enumerate(re.findall(r"X\((\w+),", names), 1)},
+            {" ".join(m) for m in re.findall(r'@why\[(\d+)\] = "(\w+)";', text)})
+
+
 there, told = {"options": options, "defaults": defaults, "totals": totals,
-               "library": library, "example": example}[check]()
+               "library": library, "example": example, "probes": probes, "reasons": reasons}[check]()
 for name in sorted(there - told):
     print(f"{page}: does not tell of {name}")
 for name in sorted(told - there):

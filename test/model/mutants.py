@@ -84,7 +84,7 @@ MUTANTS = [
     ('want_of_memory_is_forgotten', PUMP, 'else if (r->starved)', 'else if (0)'),
     ('an_end_needs_a_conduit', LANE, 'return peek(from->watch.fd);', 'return -ENOMEM;'),
     ('refused_drain_is_an_end', LANE, 'if (c && c->ops->is_pipe && !error_is_end(err))', 'if (0)'),
-    ('refused_fill_is_an_end', LANE, '	lane_refused(r, &r->lane[i], FALLBACK_splice_in);\n	return true;', '	return false;'),
+    ('refused_fill_is_an_end', LANE, '	lane_refused(r, i, FALLBACK_splice_in);\n	return true;', '	return false;'),
     ('idle_lane_keeps_its_conduit', LANE,
      'if (l->conduit && !(r->env->own_pipes && l->conduit->ops->is_pipe))', 'if (0)'),
     ('pipe_with_bytes_is_lent_again', PIPES, 'if (p->conduit.held) {', 'if (0) {'),

@@ -5,11 +5,10 @@ import shlex
 import shutil
 import subprocess
 
+from rig import Trouble
+
 HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.dirname(os.path.dirname(HERE))
-BUILD = os.path.join(ROOT, "build-release")
-SLUICE = os.path.join(BUILD, "src", "sluice")
-LOAD = os.path.join(BUILD, "tools", "load", "sluice-load")
 PROXYD = "/lib/systemd/systemd-socket-proxyd"
 NGINX_STREAM = "/usr/lib/nginx/modules/ngx_stream_module.so"
 
@@ -37,10 +36,32 @@ stream {{ server {{ listen {listen} reuseport; proxy_pass {target}; %s }} }}
 """
 
 
+class Built:
+    """Which build of sluice is measured: that of tools/run, until told otherwise."""
+
+    def __init__(self):
+        self.use(os.path.join(ROOT, "build-release"))
+
+    def use(self, folder):
+        self.sluice = os.path.join(folder, "src", "sluice")
+        self.load = os.path.join(folder, "tools", "load", "sluice-load")
+
+    @staticmethod
+    def make():
+        """With what tools/run builds with, and installs, if anything lacks."""
+        run = os.path.join(ROOT, "tools", "run")
+        done = subprocess.run([run, "--version"], capture_output=True, text=True, check=False)
+        if done.returncode:
+            raise Trouble(f"cannot build sluice:\n{done.stderr}")
+
+
+BUILT = Built()
+
+
 class Contestant:
     """
     name      in tables
-    command   with fields {listen} {target} {host} {port} {thost} {tport} {workers} {folder} {conf}; None: no forwarder
+    command   with fields {sluice} {listen} {target} {host} {port} {thost} {tport} {workers} {folder} {conf}; None: no forwarder
     conf      what the file {conf} holds, with the same fields
     needs     programs and files without which it cannot run
     """
@@ -57,7 +78,7 @@ class Contestant:
         return None
 
     def argv(self, rig, target_port, workers):
-        fields = {"listen": f"{rig.outer}:{rig.port}", "host": rig.outer, "port": rig.port,
+        fields = {"sluice": BUILT.sluice, "listen": f"{rig.outer}:{rig.port}", "host": rig.outer, "port": rig.port,
                   "target": f"{rig.server}:{target_port}", "thost": rig.server, "tport": target_port,
                   "workers": workers, "folder": rig.folder, "conf": rig.folder + "/conf"}
         with open(fields["conf"], "w") as f:
@@ -67,7 +88,7 @@ class Contestant:
 
 
 def sluice(name, *options):
-    return Contestant(name, f"{SLUICE} --workers={{workers}} {' '.join(options)} {{listen}} {{target}}")
+    return Contestant(name, f"{{sluice}} --workers={{workers}} {' '.join(options)} {{listen}} {{target}}")
 
 
 def socat(size):

@@ -4,15 +4,22 @@
     client namespace        this one             server namespace
     NET.1.2 ---- veth ---- NET.1.1   NET.0.1 ---- veth ---- NET.0.2
 
-All that is made here has a name that begins with sluice-, and is taken down
-again, and settings of the kernel are put back, whatever happens.
+All that is made here has a name that begins with that of the rig, and is written
+down in /run/NAME before it is made; so it is taken down again, and settings of the
+kernel are put back, whatever happens: by the next run, if this one is killed.
+A rig that is to stand stays until it is taken down.
+
+Loopback is the same without any of it: no root, no namespaces, and a path of
+another kind.
 """
 import contextlib
 import ctypes
 import fcntl
+import json
 import os
 import re
 import resource
+import shutil
 import signal
 import socket
 import struct
@@ -22,8 +29,7 @@ import tempfile
 import time
 
 TICKS = os.sysconf("SC_CLK_TCK")
-CLIENT, SERVER = "sluice-client", "sluice-server"
-LINKS = {CLIENT: ("sluice-c", "sluice-c1"), SERVER: ("sluice-s", "sluice-s1")}
+LISTEN_FROM, LISTEN_PORTS = 20000, 5000  # where forwarders listen: below the ports that clients get
 
 
 class Trouble(Exception):
@@ -53,31 +59,34 @@ def cgroups():
     raise Trouble("no cgroup2 file system is mounted: it is what counts the cpu time")
 
 
-class Group:
-    """Processes whose cpu time is counted together, children that have ended included: a cgroup."""
+class Processes:
+    """Processes that are started and ended together, none of which starts others."""
 
-    def __init__(self, name):
-        self.path = os.path.join(cgroups(), name)
+    def __init__(self):
         self.children = []
-        os.makedirs(self.path, exist_ok=True)
 
     def start(self, argv, cpu=None, **kwargs):
         def prepare():
-            with open(os.path.join(self.path, "cgroup.procs"), "w") as f:
-                f.write("0")
+            self._join()
             if cpu is not None:
                 os.sched_setaffinity(0, {cpu})
         child = subprocess.Popen([str(a) for a in argv], preexec_fn=prepare, start_new_session=True, **kwargs)
         self.children.append(child)
         return child
 
+    def _join(self):
+        """In the child, before it is another program."""
+
     def pids(self):
-        with open(os.path.join(self.path, "cgroup.procs")) as f:
-            return [int(line) for line in f]
+        return [child.pid for child in self.children if child.poll() is None]
 
     def cpu(self):
-        with open(os.path.join(self.path, "cpu.stat")) as f:
-            return int(re.search(r"usage_usec (\d+)", f.read())[1]) / 1e6
+        """Seconds of cpu of those that run."""
+        used = 0
+        for pid in self.pids():
+            with open(f"/proc/{pid}/stat") as f:
+                used += sum(map(int, f.read().rsplit(")", 1)[1].split()[11:13]))
+        return used / TICKS
 
     def end(self):
         """Ends all of them, those that fork too."""
@@ -96,6 +105,30 @@ class Group:
 
     def close(self):
         self.end()
+
+
+class Group(Processes):
+    """The same in a cgroup: it counts the cpu time of all that were ever in it, and of what they start."""
+
+    def __init__(self, name):
+        super().__init__()
+        self.path = os.path.join(cgroups(), name)
+        os.makedirs(self.path, exist_ok=True)
+
+    def _join(self):
+        with open(os.path.join(self.path, "cgroup.procs"), "w") as f:
+            f.write("0")
+
+    def pids(self):
+        with open(os.path.join(self.path, "cgroup.procs")) as f:
+            return [int(line) for line in f]
+
+    def cpu(self):
+        with open(os.path.join(self.path, "cpu.stat")) as f:
+            return int(re.search(r"usage_usec (\d+)", f.read())[1]) / 1e6
+
+    def close(self):
+        self.end()
         for _ in range(100):
             try:
                 os.rmdir(self.path)
@@ -105,84 +138,171 @@ class Group:
 
 
 class Rig:
-    """The namespaces, and what runs in them and between them."""
+    """
+    The namespaces, and what runs in them and between them.
 
-    def __init__(self, net):
+    name       what all that is made is called after; at most 12 characters, since a link's name has 15
+    made       what has been made, None if nothing; the same is in the file /run/NAME/made
+    forwarder, clients, servers   the processes, each kind counted apart
+    counts     whether cpu time of processes that have ended is counted too
+    """
+    counts = True
+
+    def __init__(self, net="10.0", name="sluice-bench"):
+        self.name, self.home = name, "/run/" + name
+        self.made = self.held = self.folder = None
+        self.port = LISTEN_FROM + os.getpid() % LISTEN_PORTS
+        self._address(net)
+
+    def _address(self, net):
         self.net = net
         self.client, self.outer, self.inner, self.server = (f"{net}.{n}" for n in ("1.2", "1.1", "0.1", "0.2"))
-        self.sysctls = {}
-        self.port = 20000
+        self.client_ns, self.server_ns = self.name + "-client", self.name + "-server"
+        self.client_link = self.name + "-c1"
+        # Namespace, link here, link there, address here, address there.
+        self.ends = ((self.client_ns, self.name + "-c", self.client_link, self.outer, self.client),
+                     (self.server_ns, self.name + "-s", self.name + "-s1", self.inner, self.server))
 
     def __enter__(self):
-        resource.setrlimit(resource.RLIMIT_NOFILE, (resource.getrlimit(resource.RLIMIT_NOFILE)[1],) * 2)
-        for sig in (signal.SIGTERM, signal.SIGHUP):
-            signal.signal(sig, lambda *_: (_ for _ in ()).throw(KeyboardInterrupt()))
-        self._remove()
-        if f" {self.net}." in sh("ip", "-4", "addr"):
-            raise Trouble(f"{self.net}.* is in use on this machine; choose another with --net")
-        self.folder = tempfile.mkdtemp(prefix="sluice-bench-")
-        os.chmod(self.folder, 0o777)  # ordinary users write their logs here
-        self.forwarder, self.load = Group("sluice-bench-forwarder"), Group("sluice-bench-load")
+        settle()
+        self.hold()
         try:
-            self._make()
+            if self.made and not self.made["standing"]:
+                self.unmake()  # of a run that was killed
+            if not self.made:
+                self.make()
+            self._groups()
+            self.folder = scratch()
         except BaseException:
             self.__exit__()
             raise
         return self
 
-    def _make(self):
+    def __exit__(self, *_):
+        if self.folder:
+            self.clean()
+            shutil.rmtree(self.folder, ignore_errors=True)
+        if self.made and not self.made["standing"]:
+            self.unmake()
+        self.release()
+
+    def hold(self):
+        """Keeps others away until release(), and reads what stands."""
+        os.makedirs(self.home, exist_ok=True)
+        self.held = os.open(self.home, os.O_RDONLY)
+        try:
+            fcntl.flock(self.held, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            self.release()
+            raise Trouble(f"{self.name} is in use by another run; wait until that has ended") from None
+        self.read()
+
+    def read(self):
+        """Reads what has been made, which needs no root."""
+        with contextlib.suppress(FileNotFoundError):
+            with open(self.home + "/made") as f:
+                self.made = json.load(f)
+            self._address(self.made["net"])
+
+    def release(self):
+        if self.held is not None:
+            os.close(self.held)
+            self.held = None
+            with contextlib.suppress(OSError):  # unless something stands
+                os.rmdir(self.home)
+
+    def note(self):
+        """Writes down what is made."""
+        with open(self.home + "/made.new", "w") as f:
+            json.dump(self.made, f, indent=1)
+        os.rename(self.home + "/made.new", self.home + "/made")
+
+    def _will_make(self, kind, what):
+        self.made[kind].append(what)
+        self.note()
+
+    def make(self):
+        """Sets up namespaces and links; unmake() is due even if this fails."""
+        cgroups()  # where there are none, nothing is made
+        taken = [ns for ns, *_ in self.ends if os.path.exists("/run/netns/" + ns)] + \
+                [link for _, link, *_ in self.ends if os.path.exists("/sys/class/net/" + link)]
+        if taken:
+            raise Trouble(f"{taken[0]} is there already, and nobody wrote down that it was made here; remove it")
+        if f" {self.net}." in sh("ip", "-4", "addr"):
+            raise Trouble(f"{self.net}.* is in use on this machine; choose another with --net")
+        self.made = {"net": self.net, "standing": False, "namespaces": [], "links": [], "groups": [], "sysctls": {},
+                     "servers": {}}
+        self.note()
         self.sysctl("net/ipv4/tcp_congestion_control", "cubic")  # inherited by namespaces that are made after it
         self.sysctl("net/ipv4/ip_forward", "1")  # for no forwarder at all
-        for name, near, far in ((CLIENT, self.outer, self.client), (SERVER, self.inner, self.server)):
-            here, there = LINKS[name]
-            sh("ip", "netns", "add", name)
-            sh("ip", "link", "add", here, "type", "veth", "peer", "name", there, "netns", name)
+        for ns, here, there, near, far in self.ends:
+            self._will_make("namespaces", ns)
+            sh("ip", "netns", "add", ns)
+            self._will_make("links", here)
+            sh("ip", "link", "add", here, "type", "veth", "peer", "name", there, "netns", ns)
             sh("ip", "addr", "add", f"{near}/24", "dev", here)
             sh("ip", "link", "set", here, "up")
-            sh("ip", "-n", name, "addr", "add", f"{far}/24", "dev", there)
+            sh("ip", "-n", ns, "addr", "add", f"{far}/24", "dev", there)
             for link in ("lo", there):
-                sh("ip", "-n", name, "link", "set", link, "up")
-            sh("ip", "-n", name, "route", "add", "default", "via", near)
+                sh("ip", "-n", ns, "link", "set", link, "up")
+            sh("ip", "-n", ns, "route", "add", "default", "via", near)
+        for kind in ("forwarder", "clients", "servers"):
+            self._will_make("groups", f"{self.name}-{kind}")
+
+    def _groups(self):
+        self.forwarder, self.clients, self.servers = map(Group, self.made["groups"])
 
     def sysctl(self, key, value):
         path = "/proc/sys/" + key
         with open(path) as f:
             old = f.read().strip()
         if old != value:
-            self.sysctls.setdefault(path, old)
+            self.made["sysctls"].setdefault(path, old)
+            self.note()
             with open(path, "w") as f:
                 f.write(value)
 
-    def __exit__(self, *_):
-        for group in (self.forwarder, self.load):
-            group.close()
-        self._remove()
-        for path, old in self.sysctls.items():
+    def unmake(self):
+        """Takes down what was made, no more, and puts settings back."""
+        for name in self.made["groups"]:
+            Group(name).close()
+        for ns in self.made["namespaces"]:
+            sh("ip", "netns", "del", ns, check=False)
+        for link in self.made["links"]:
+            sh("ip", "link", "del", link, check=False)
+        for path, old in self.made["sysctls"].items():
             with open(path, "w") as f:
                 f.write(old)
-        sh("rm", "-r", self.folder, check=False)
+        os.unlink(self.home + "/made")
+        self.made = None
 
-    @staticmethod
-    def _remove():
-        for name, (link, _) in LINKS.items():
-            sh("ip", "netns", "del", name, check=False)
-            sh("ip", "link", "del", link, check=False)
+    def inside(self, group, argv, cpu=None, **kwargs):
+        """Starts a program of the load in the namespace of its group."""
+        ns = self.client_ns if group is self.clients else self.server_ns
+        return group.start(["ip", "netns", "exec", ns, *argv], cpu, **kwargs)
 
-    def inside(self, name, argv, cpu=None, **kwargs):
-        """Starts a program of the load in a namespace."""
-        return self.load.start(["ip", "netns", "exec", name, *argv], cpu, **kwargs)
+    def clean(self):
+        """Ends the forwarder and the clients: what one sample leaves behind."""
+        self.forwarder.end()
+        self.clients.end()
 
     def forget_metrics(self):
         """What TCP has learnt of these addresses from the contestant before."""
-        for where in ([], ["-n", CLIENT], ["-n", SERVER]):
+        for where in ([], ["-n", self.client_ns], ["-n", self.server_ns]):
             sh("ip", *where, "tcp_metrics", "flush", check=False)
+
+    def _next_port(self):
+        while True:
+            self.port = LISTEN_FROM + (self.port - LISTEN_FROM + 1) % LISTEN_PORTS
+            if not self._listens(self.port):
+                return
 
     def start(self, contestant, target_port, cpu, user=None):
         """Starts a forwarder, and waits until it listens. Return: where clients find it."""
         self.forget_metrics()
         if contestant.direct:
             return f"{self.server}:{target_port}"
-        self.port = 20000 + (self.port - 19999) % 5000
+        self._next_port()
         argv = contestant.argv(self, target_port, 1 if cpu is not None else os.cpu_count())
         if user:
             argv = ["setpriv", f"--reuid={user}", f"--regid={user}", "--clear-groups", *argv]
@@ -204,7 +324,50 @@ class Rig:
 
     def mtu_frames(self, on):
         """Has the client send frames of the size of the MTU, as a network card receives them, not of 64 KiB."""
-        sh("ip", "netns", "exec", CLIENT, "python3", __file__, LINKS[CLIENT][1], "0" if on else "1")
+        sh("ip", "netns", "exec", self.client_ns, "python3", __file__, self.client_link, "0" if on else "1")
+
+
+class Loopback(Rig):
+    """Everybody at 127.0.0.1; nothing is made, so anybody may."""
+    counts = False
+
+    def __init__(self):
+        super().__init__()
+        self.client = self.outer = self.inner = self.server = "127.0.0.1"
+
+    def __enter__(self):
+        settle()
+        self.forwarder, self.clients, self.servers = Processes(), Processes(), Processes()
+        self.folder = scratch()
+        return self
+
+    def __exit__(self, *_):
+        self.clean()
+        self.servers.end()
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+    def inside(self, group, argv, cpu=None, **kwargs):
+        return group.start(argv, cpu, **kwargs)
+
+    def forget_metrics(self):
+        pass
+
+    def mtu_frames(self, on):
+        pass
+
+
+def settle():
+    """As many descriptors as there may be, and an orderly end by signals."""
+    resource.setrlimit(resource.RLIMIT_NOFILE, (resource.getrlimit(resource.RLIMIT_NOFILE)[1],) * 2)
+    for sig in (signal.SIGTERM, signal.SIGHUP):
+        signal.signal(sig, lambda *_: (_ for _ in ()).throw(KeyboardInterrupt()))
+
+
+def scratch():
+    """A folder for logs, which ordinary users write too."""
+    folder = tempfile.mkdtemp(prefix="sluice-bench-")
+    os.chmod(folder, 0o777)
+    return folder
 
 
 def set_tso(link, on):

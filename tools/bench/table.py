@@ -24,13 +24,16 @@ def lines_of(head, rows):
         yield "| " + " | ".join(row) + " |"
 
 
-def write(name, about, samples, missing, base):
+def write(name, about, samples, missing, base, known=None, head="contestant"):
     """
     samples  contestant: a sample or None for each round
     missing  contestant: why it has none
+    known    figures, as FIGURES is: those
+    head     what the first column is called
     Yields lines of Markdown.
     """
-    figures = [f for f in FIGURES if any(s and f in s for all_ in samples.values() for s in all_)]
+    known = known or FIGURES
+    figures = [f for f in known if any(s and f in s for all_ in samples.values() for s in all_)]
     yield f"### {name}: {about}"
     yield ""
     rows = []
@@ -38,12 +41,12 @@ def write(name, about, samples, missing, base):
         row = [who]
         for f in figures:
             values = [s[f] for s in all_ if s and f in s]
-            row.append(spread(values, FIGURES[f][1]) if values else "-")
+            row.append(spread(values, known[f][1]) if values else "-")
         rows.append(row)
     rows += [[who] + [why] + [""] * (len(figures) - 1) for who, why in missing.items()]
-    yield from lines_of(["contestant"] + [FIGURES[f][0] for f in figures], rows)
+    yield from lines_of([head] + [known[f][0] for f in figures], rows)
     yield ""
-    judged = [f for f in figures if FIGURES[f][2] != " "]
+    judged = [f for f in figures if known[f][2] != " "]
     rows = []
     for who, all_ in samples.items():
         if who != base and base in samples:
@@ -52,5 +55,5 @@ def write(name, about, samples, missing, base):
                 rows.append([f"{who} / {base}"] + [spread(r, ".2f") if r else "-" for r in got])
     if rows:
         better = {"+": "more", "-": "less"}
-        yield from lines_of(["ratio"] + [f"{FIGURES[f][0]} ({better[FIGURES[f][2]]} is better)" for f in judged], rows)
+        yield from lines_of(["ratio"] + [f"{known[f][0]} ({better[known[f][2]]} is better)" for f in judged], rows)
         yield ""

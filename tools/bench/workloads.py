@@ -13,8 +13,8 @@ import shutil
 import subprocess
 import time
 
-from contestants import LOAD
-from rig import CLIENT, SERVER, Trouble, cpu_total, sh
+import contestants
+from rig import Trouble, cpu_total
 
 GIB, MIB, KIB = 1 << 30, 1 << 20, 1 << 10
 NOBODY = 65534
@@ -52,22 +52,26 @@ class Bench:
         self.rig, self.seconds = rig, seconds
         self.cpu = None  # which one the forwarder is pinned to, if to one
         self.server = None
+        self.port = PORT  # of the server
 
-    def serve(self):
-        self.server = self._load(SERVER, "serve", f"{self.rig.server}:{PORT}", "--timeout", 86400)
-        if not self.server.stdout.readline().startswith("listening"):
+    def serve(self, port=PORT):
+        """Starts the server, at a free port if @port is 0."""
+        self.server = self._load(self.rig.servers, "serve", f"{self.rig.server}:{port}", "--timeout", 86400)
+        line = self.server.stdout.readline()
+        if not line.startswith("listening"):
             raise Trouble("the server of the load does not start")
+        self.port = int(line.rsplit(":", 1)[1])
 
-    def _load(self, where, *args):
+    def _load(self, group, *args):
         cpu = 0 if self.cpu is not None else None
-        return self.rig.inside(where, [LOAD, *args], cpu, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-                               stderr=subprocess.DEVNULL, text=True)
+        return self.rig.inside(group, [contestants.BUILT.load, *args], cpu, stdin=subprocess.PIPE,
+                               stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
 
     def client(self, *args):
-        return self._load(CLIENT, *args)
+        return self._load(self.rig.clients, *args)
 
     def start(self, contestant, user=None):
-        return self.rig.start(contestant, PORT, self.cpu, user)
+        return self.rig.start(contestant, self.port, self.cpu, user)
 
 
 def result(client, what):
@@ -79,12 +83,16 @@ def result(client, what):
     return got
 
 
+def load_cpu(rig):
+    return rig.clients.cpu() + rig.servers.cpu()
+
+
 def measured(bench, run):
     """Return: what run() returned, and the cpu seconds of the forwarder, the machine, and all but bench's processes."""
     rig = bench.rig
-    own, load, all_, since = rig.forwarder.cpu(), rig.load.cpu(), cpu_total(), time.monotonic()
+    own, load, all_, since = rig.forwarder.cpu(), load_cpu(rig), cpu_total(), time.monotonic()
     got = run()
-    own, load, all_ = rig.forwarder.cpu() - own, rig.load.cpu() - load, cpu_total() - all_
+    own, load, all_ = rig.forwarder.cpu() - own, load_cpu(rig) - load, cpu_total() - all_
     return got, own, all_, max(0, (all_ - own - load) / (time.monotonic() - since))
 
 
@@ -308,21 +316,3 @@ WORKLOADS = {
     "ordinary-user": Beside(600, 64 * KIB, NOBODY), "beside-9000": Beside(9000, KIB),
     "user-2000": UserAndRoot(2000), "user-stalled": UserAndRoot(8, 2000),
 }
-
-
-def quiet(patience):
-    """Waits until others use less than a fifth of a cpu. Return: whether they do."""
-    until = time.monotonic() + patience
-    while True:
-        used = cpu_total()
-        time.sleep(0.15)
-        if (cpu_total() - used) / 0.15 < 0.2:
-            return True
-        if time.monotonic() > until:
-            return False
-
-
-def clean(rig):
-    rig.forwarder.end()
-    for pid in sh("ip", "netns", "pids", CLIENT, check=False).split():
-        os.kill(int(pid), 9)

@@ -1,0 +1,248 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""The page of lab report has the numbers of its file of results and no others, loads nothing, and is not made of less."""
+import copy
+import html.parser
+import json
+import os
+import re
+import shutil
+import statistics
+import subprocess
+import sys
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+ROOT = os.path.dirname(os.path.dirname(HERE))
+sys.path[:0] = [os.path.join(ROOT, *folder) for folder in (("test", "daemon"), ("tools", "lab"), ("tools", "bench"))]
+
+from kit import Skip, check, equal, run, test  # noqa: E402
+
+import ladder     # noqa: E402
+import perf_stat  # noqa: E402
+import rr         # noqa: E402
+import stacks     # noqa: E402
+import syscalls   # noqa: E402
+
+MARKS = f"<!doctype html><script>var s = [{stacks.MARK_STACKS}], o = [{stacks.MARK_OPTIONS}];</script>"
+
+
+def bulk(gbit, bytes_per_call):
+    calls = gbit * 1e9 / 8 * 2 / bytes_per_call
+    return {"gbit_s": gbit, "product_gbit_s": gbit, "bytes_per_call": bytes_per_call, "calls_per_s": calls,
+            "calls_per_mib": 2 * 2**20 / bytes_per_call, "cpu_s_per_gib": 3.25 / gbit, "machine_s_per_gib": 7.5 / gbit,
+            "context_switches_per_s": 1000 * gbit, "others_cpus": 0.01}
+
+
+def by_rung(factor):
+    """Three rounds of a ladder; one sample of them failed, and no forwarder has few figures."""
+    rungs = {"copy-8k": [bulk(factor * g, 8000) for g in (10.125, 11.5, 9.75)],
+             "copy-64k": [bulk(factor * 20.0625, 64000), None, bulk(factor * 22, 65000)],
+             "splice-64k": [bulk(factor * g, 60000) for g in (25, 25.5, 26)],
+             "splice-1m": [bulk(factor * g, 500000) for g in (39.0625, 41, 43)],
+             "auto": [bulk(factor * g, 400000) for g in (37, 38, 39)]}
+    return rungs | {"direct": [{"gbit_s": factor * g, "machine_s_per_gib": 0.2} for g in (50, 51, 52)]}
+
+
+def thread(name, cpu_s, **seconds):
+    return {"tid": 7, "name": name, "cpu_s": cpu_s,
+            "calls": {call: {"calls": int(s * 100000), "errors": int(s * 100), "seconds": s} for call, s in seconds.items()}}
+
+
+def frame(name, kind, own, *callees):
+    return {"n": name, "l": kind, "v": own, "c": list(callees)}
+
+
+def graph(gib, *above):
+    tree = frame("sluice", "root", 1, frame("main", "", 2, *above))
+    return {"gbit_s": 20, "gib": gib, "seconds": 2, "cpu_s": 1, "event": "cycles", "samples": stacks.samples(tree),
+            "stacks": tree}
+
+
+def answers(rate):
+    return {"transactions_per_s": rate, "p50_us": 1e6 / rate, "p99_us": 3e6 / rate, "p999_us": 9e6 / rate,
+            "cpu_us_per_transaction": 9.25, "calls_per_transaction": 4.5, "context_switches_per_s": 3 * rate,
+            "over_35ms": 0, "others_cpus": 0.02}
+
+
+RESULTS = {
+    "machine": {"cpus": 3, "model": "a <made up> processor", "kernel": "6.1.2-test", "sluice": "sluice 9.8.7"},
+    "commands": ["lab ladder --json x", "lab flame --json 'a b'"],
+    "ladder": {"date": "2001-02-03 04:05:06", "seconds": 1, "rounds": 3, "load": "sluice-load",
+               "streams": {"8": by_rung(1), "1": by_rung(0.5)}},
+    "stat": {"streams": 8, "hardware": True, "missing": [], "rungs": {
+        name: [{"gbit_s": g, "gib": 1, "seconds": 1, "instructions_per_cycle": g / 10, "cpus_used": g / 20,
+                "context_switches_per_s": 77 * g}] for name, g in (("copy-8k", 11.25), ("splice-1m", 40.75))}},
+    "syscalls": {"streams": 8, "seconds": 3, "rungs": {
+        "copy-8k": {"gbit_s": 5, "seconds": 3, "threads": [thread("sluice/0", 2, recvfrom=1.25, sendto=1.5, close=0.001),
+                                                           thread("sluice/1", 2.5, recvfrom=1.125, epoll_wait=1.75)]},
+        "splice-1m": {"gbit_s": 15, "seconds": 3, "threads": [thread("sluice/0", 1, splice=1.5, epoll_wait=1.25),
+                                                              thread("sluice/1", 1.5, splice=1.75, ioctl=0.002)]}}},
+    "rr": {"size_bytes": 32, "rounds": 2, "connections": {n: {
+        "splice": [answers(30000.5), answers(31000)], "copy": [answers(40000), answers(42000.25)],
+        "direct": [{k: v for k, v in answers(60000).items() if not k.startswith("c")}]} for n in ("1", "16")}},
+    "flame": {"hz": 199, "streams": 8, "seconds": 2, "template": MARKS, "rungs": {
+        "copy-64k": {"fp": graph(4, frame("send", "", 3)),
+                     "dwarf": graph(4, frame("copy_fill", "", 4, frame("copy_to_user", "kernel", 400)))},
+        "splice-1m": {"fp": graph(8, frame("splice", "", 3)), "dwarf": graph(8, frame("splice", "kernel", 400))}}},
+}
+
+
+class Tables(html.parser.HTMLParser):
+    """{id: [[what stands first, (data-value, as shown), ...], ...]}, and every attribute that could load something."""
+
+    def __init__(self, page):
+        super().__init__()
+        self.tables, self.loads, self._row, self._cell, self._small = {}, [], None, None, False
+        self.feed(page)
+
+    def handle_starttag(self, tag, attrs):
+        attrs = dict(attrs)
+        self.loads += [(tag, k, v) for k, v in attrs.items() if k in ("src", "href", "srcset", "xlink:href", "action", "data")]
+        if tag == "table":
+            self.tables[attrs["id"]] = self._rows = []
+        elif tag == "tr":
+            self._row = []
+        elif tag == "td":
+            self._cell = [attrs.get("data-value"), ""]
+        self._small = tag == "small"
+
+    def handle_endtag(self, tag):
+        if tag == "td":
+            self._row.append(tuple(self._cell) if self._row else self._cell[1])
+            self._cell = None
+        elif tag == "tr" and self._row:
+            self._rows.append(self._row)
+        self._small = False
+
+    def handle_data(self, data):
+        if self._cell and not self._small:
+            self._cell[1] += data
+
+
+def report(t, results, *args):
+    """Runs lab report on these results. Return: (exit status, lines of stderr, the page or None)"""
+    folder = t.folder()
+    if results is not None:
+        with open(folder + "/results.json", "w") as f:
+            json.dump(results, f)
+    p = subprocess.run([os.path.join(ROOT, "tools/lab/run"), "report", "--from", folder + "/results.json", "--out",
+                        folder + "/page.html", *args], capture_output=True, text=True, timeout=30, check=False)
+    page = None
+    if os.path.exists(folder + "/page.html"):
+        with open(folder + "/page.html") as f:
+            page = f.read()
+    return p.returncode, p.stderr.splitlines(), page
+
+
+def made(t):
+    if not shutil.which("gnuplot"):
+        raise Skip("gnuplot is not installed")
+    status, said, page = report(t, RESULTS)
+    equal((status, said), (0, []), "exit status, stderr")
+    return page
+
+
+def medians(samples, known):
+    """The rows that a table of these must have: exact, and as shown."""
+    rows = []
+    figures = [f for f in known if any(s and f in s for all_ in samples.values() for s in all_)]
+    for who, all_ in samples.items():
+        values = [[s[f] for s in all_ if s and f in s] for f in figures]
+        rows.append([who] + [(repr(statistics.median(v)), f"{statistics.median(v):,{known[f][1]}}") if v else (None, "–")
+                             for f, v in zip(figures, values)])
+    return rows
+
+
+@test()
+def tables_have_exactly_the_numbers_of_the_results(t):
+    tables = Tables(made(t)).tables
+    for n, samples in RESULTS["ladder"]["streams"].items():
+        equal(tables.pop(f"ladder-{n}"), medians(samples, ladder.FIGURES), f"ladder of {n} streams")
+    for n, samples in RESULTS["rr"]["connections"].items():
+        equal(tables.pop(f"rr-{n}"), medians(samples, rr.FIGURES), f"rr on {n} connections")
+    equal(tables.pop("stat"), medians(RESULTS["stat"]["rungs"], perf_stat.FIGURES), "stat")
+    equal(sorted(tables), ["diff", "syscalls"], "other tables")
+
+
+@test()
+def system_calls_are_those_of_all_threads_and_none_is_left_out(t):
+    rows = {row[0]: row[1:] for row in Tables(made(t)).tables["syscalls"]}
+    for place, rung in enumerate(("copy-8k", "splice-1m")):
+        total = {}
+        for th in RESULTS["syscalls"]["rungs"][rung]["threads"]:
+            for name, call in th["calls"].items():
+                total[name] = [a + b for a, b in zip(total.get(name, (0, 0, 0)), call.values())]
+        cells = {name: [float(value) for value, _ in row[3 * place:3 * place + 3]]
+                 for name, row in rows.items() if row[3 * place][0] is not None}
+        named = [name for name in cells if name != "all others"]
+        equal({name: cells[name] for name in named}, {name: total[name] for name in named}, f"calls of {rung}")
+        rest = [sum(column) for column in zip(*(v for k, v in total.items() if k not in named), (0, 0, 0))]
+        equal(cells["all others"], rest, f"all other calls of {rung}")
+    check("close" not in rows and "epoll_wait" in rows, f"calls that have a row: {list(rows)}")
+
+
+@test()
+def words_say_what_the_numbers_are(t):
+    page = re.sub(r"\s", " ", made(t))
+    for said in ("From 10.1 to 41.0 Gbit/s: the same 8 streams, more bytes a call", "reach 51.0 Gbit/s", "4.0×",
+                 "As copy-8k, sluice moved 7.8 KiB a system call; as splice-1m, 488 KiB",
+                 "copy did 41,000 a second, splice 26 % less", "sluice 9.8.7 on 3 processors (a &lt;made up&gt; processor)",
+                 "2001-02-03", "&#x27;a b&#x27;", "1.12 as copy-8k and 4.08 as splice-1m",
+                 "<code>copy_fill</code>"):
+        check(said in page, f"not on the page: {said}")
+    other = copy.deepcopy(RESULTS)
+    for of_rung in other["ladder"]["streams"]["8"].values():
+        for s in of_rung:
+            if s:
+                s["gbit_s"] *= 2
+    check("From 20.2 to 82.0 Gbit/s" in re.sub(r"\s", " ", report(t, other)[2]), "the headline does not follow the numbers")
+
+
+@test()
+def the_page_loads_nothing(t):
+    page = made(t)
+    found = Tables(page)
+    equal([load for load in found.loads if not load[2].startswith("#")], [], "attributes that load")
+    equal(re.findall(r"@import|url\((?!#)|<link|<base|fetch\(|XMLHttpRequest|import\(", page), [], "what else could load")
+
+
+@test()
+def flame_graphs_are_those_of_the_results(t):
+    kept = dict(re.findall(r'<script type="application/json" id="([\w-]+)">(.*?)</script>', made(t), re.S))
+    equal(json.loads(kept.pop("flame-page")), MARKS, "the page of graphs")
+    for name, both in RESULTS["flame"]["rungs"].items():
+        for how, g in both.items():
+            equal(json.loads(kept.pop(f"graph-{name}-{how}"))["stacks"], g["stacks"], f"{name} by {how}")
+    equal(sorted(kept), ["graph-copy-64k-diff", "graph-splice-1m-diff"], "other graphs")
+    rows = {row[0]: [float(value) for value, _ in row[1:4]] for row in Tables(made(t)).tables["diff"]}
+    ms = 1000 / 199
+    equal([round(x, 6) for x in rows["copy_to_user"]], [round(x, 6) for x in (100 * ms, 0, -100 * ms)], "ms/GiB")
+    equal(rows["main"], [2 * ms / 4, 2 * ms / 8, 2 * ms / 8 - 2 * ms / 4], "ms/GiB of what both have")
+
+
+@test()
+def without_a_section_there_is_no_page_and_one_line_says_which(t):
+    for name in ("machine", "commands", "ladder", "stat", "syscalls", "rr", "flame"):
+        status, said, page = report(t, {k: v for k, v in RESULTS.items() if k != name})
+        equal((status, len(said), page), (1, 1, None), f"without {name}: exit status, lines, page")
+        check(f"no results of {name}" in said[0], said)
+
+
+@test()
+def what_it_needs_is_looked_for_before_anything_is_measured(t):
+    folder = t.folder()
+    argv = [sys.executable, os.path.join(ROOT, "tools/lab/run"), "report", "--out", folder + "/page.html"]
+    p = subprocess.run(argv, capture_output=True, text=True, timeout=30, check=False, env={"PATH": folder})
+    equal((p.returncode, len(p.stderr.splitlines()), os.listdir(folder)), (1, 1, []), f"status, lines, files: {p.stderr}")
+    check("perf is not installed" in p.stderr or "run it as root" in p.stderr, p.stderr)
+
+
+@test()
+def without_results_there_is_no_page(t):
+    status, said, page = report(t, None)
+    equal((status, len(said), page), (1, 1, None), "exit status, lines, page")
+    check("no such file" in said[0], said)
+
+
+if __name__ == "__main__":
+    run()
