@@ -13,8 +13,8 @@
  *
  * hold has one answer on each connection, and leaves them as they are then; or
  * it reads nothing of the answers at all, with a small window, so that they are
- * with the forwarder. It ends them by a reset, so that no thousands of ports are in TIME_WAIT when the
- * next one measures.
+ * with the forwarder. It ends them by a reset, so that no thousands of ports are
+ * in TIME_WAIT when the next one measures.
  */
 #include "load.h"
 
