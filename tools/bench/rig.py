@@ -120,8 +120,10 @@ class Group(Processes):
             f.write("0")
 
     def pids(self):
-        with open(os.path.join(self.path, "cgroup.procs")) as f:
-            return [int(line) for line in f]
+        with contextlib.suppress(FileNotFoundError):  # somebody has removed it, and so it is empty
+            with open(os.path.join(self.path, "cgroup.procs")) as f:
+                return [int(line) for line in f]
+        return []
 
     def cpu(self):
         with open(os.path.join(self.path, "cpu.stat")) as f:
@@ -179,12 +181,14 @@ class Rig:
         return self
 
     def __exit__(self, *_):
-        if self.folder:
-            self.clean()
-            self._forget_scratch()
-        if self.made and not self.made["standing"]:
-            self.unmake()
-        self.release()
+        try:
+            if self.folder:
+                self.clean()
+                self._forget_scratch()
+        finally:
+            if self.made and not self.made["standing"]:
+                self.unmake()
+            self.release()
 
     def hold(self):
         """Keeps others away until release(), and reads what stands."""
