@@ -120,8 +120,10 @@ class Group(Processes):
             f.write("0")
 
     def pids(self):
-        with open(os.path.join(self.path, "cgroup.procs")) as f:
-            return [int(line) for line in f]
+        with contextlib.suppress(FileNotFoundError):  # somebody has removed it, and so it is empty
+            with open(os.path.join(self.path, "cgroup.procs")) as f:
+                return [int(line) for line in f]
+        return []
 
     def cpu(self):
         with open(os.path.join(self.path, "cpu.stat")) as f:
@@ -172,19 +174,21 @@ class Rig:
             if not self.made:
                 self.make()
             self._groups()
-            self.folder = scratch()
+            self._scratch()
         except BaseException:
             self.__exit__()
             raise
         return self
 
     def __exit__(self, *_):
-        if self.folder:
-            self.clean()
-            shutil.rmtree(self.folder, ignore_errors=True)
-        if self.made and not self.made["standing"]:
-            self.unmake()
-        self.release()
+        try:
+            if self.folder:
+                self.clean()
+                self._forget_scratch()
+        finally:
+            if self.made and not self.made["standing"]:
+                self.unmake()
+            self.release()
 
     def hold(self):
         """Keeps others away until release(), and reads what stands."""
@@ -217,6 +221,18 @@ class Rig:
             json.dump(self.made, f, indent=1)
         os.rename(self.home + "/made.new", self.home + "/made")
 
+    def _scratch(self):
+        """A folder for logs; one that a killed run has left in a rig that stands is removed."""
+        self._forget_scratch()
+        self.made["folder"] = self.folder = scratch()
+        self.note()
+
+    def _forget_scratch(self):
+        if self.made["folder"]:
+            shutil.rmtree(self.made["folder"], ignore_errors=True)
+            self.made["folder"] = None
+            self.note()
+
     def _will_make(self, kind, what):
         self.made[kind].append(what)
         self.note()
@@ -231,7 +247,7 @@ class Rig:
         if f" {self.net}." in sh("ip", "-4", "addr"):
             raise Trouble(f"{self.net}.* is in use on this machine; choose another with --net")
         self.made = {"net": self.net, "standing": False, "namespaces": [], "links": [], "groups": [], "sysctls": {},
-                     "servers": {}}
+                     "servers": {}, "folder": None}
         self.note()
         self.sysctl("net/ipv4/tcp_congestion_control", "cubic")  # inherited by namespaces that are made after it
         self.sysctl("net/ipv4/ip_forward", "1")  # for no forwarder at all
@@ -264,6 +280,7 @@ class Rig:
 
     def unmake(self):
         """Takes down what was made, no more, and puts settings back."""
+        self._forget_scratch()
         for name in self.made["groups"]:
             Group(name).close()
         for ns in self.made["namespaces"]:
