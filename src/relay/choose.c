@@ -9,15 +9,16 @@
  * bulk that comes in small fragments, since each takes a slot of the pipe,
  * however few bytes it has (K1). So a lane goes by what its last fills were:
  *
- *	on buffers, until the source had 128 KiB at once: then pipes;
+ *	on buffers, until the source had 64 KiB at once: then pipes; twice as
+ *	  much, up to 1 MiB, for each time that less than 1 MiB went by pipe;
  *	on pipes, until four in a row were small: then buffers;
  *	on pipes, until two in a row ended because the slots had run out with
  *	  less than 2 KiB in each: then buffers, and pipes are tried again
  *	  after so many bytes.
  *
- * It takes a run of fills to change, in either direction, and what ends a run
- * of one kind is far from what begins one of the other: less than 32 KiB are
- * small for a pipe, 128 KiB at once are what it takes to try one.
+ * What ends a run of one kind is far from what begins one of the other: less
+ * than 32 KiB are small for a pipe, 64 KiB at once are what it takes to try one.
+ * A lane whose source has a little of both soon stays on buffers.
  */
 #include <poll.h>
 
@@ -27,9 +28,14 @@
 #define SMALL_RUN 4
 #define THIN_RUN  2
 
-/* A fill of a buffer that may be part of bulk, and how much bulk it takes. */
+/* A fill of a buffer that may be part of bulk; how much bulk it takes, and how
+ * often that is doubled. */
 #define FULL_FILL ((size_t)64 << 10)
-#define FULL_RUN  ((uint64_t)128 << 10)
+#define FULL_RUN  ((uint64_t)64 << 10)
+#define DOUBLINGS 4
+
+/* So much was worth the change to pipes. */
+#define WORTH_IT ((uint64_t)1 << 20)
 
 /* Less than this in a pipe would have been better off in a buffer. */
 #define SMALL_FILL 32768
@@ -62,7 +68,7 @@ static void learn_from_buffer(struct relay *r, struct lane *l, size_t n)
 {
 	if (n < min_size(l->conduit->size, FULL_FILL) || l->use_pipe)
 		l->full_since = l->read; /* or it wants pipes and gets none */
-	else if (l->read - l->full_since >= FULL_RUN &&
+	else if (l->read - l->full_since >= FULL_RUN << l->wary &&
 		 l->read >= l->no_pipe_before)
 		go_to(r, l, true, CHOICE_bulk);
 }
@@ -83,9 +89,13 @@ static void learn_from_pipe(struct relay *r, struct lane *l, size_t n)
 	if (why == CHOICE_bulk)
 		return;
 	l->run++;
-	if (why == CHOICE_small && l->run >= SMALL_RUN)
+	if (why == CHOICE_small && l->run >= SMALL_RUN) {
+		if (l->read - l->full_since >= WORTH_IT)
+			l->wary = 0;
+		else if (l->wary < DOUBLINGS)
+			l->wary++;
 		go_to(r, l, false, CHOICE_small);
-	else if (why == CHOICE_thin && l->run >= THIN_RUN) {
+	} else if (why == CHOICE_thin && l->run >= THIN_RUN) {
 		l->no_pipe_before = l->read + THIN_PERIOD;
 		go_to(r, l, false, CHOICE_thin);
 	}

@@ -97,10 +97,12 @@ enum lane_state {
  * @no_pipe:	this socket pair has refused splice(2): use buffers
  * @urgent:	holds an urgent byte, @urgent_byte, and nothing else
  * @use_pipe:	for auto: what to borrow next, and @why, an enum tally_choice;
- *		@run fills in a row spoke against it, for the reason @run_of
+ *		@run fills in a row spoke against it, for the reason @run_of;
+ *		@wary: how often pipes turned out to be for nothing
  * @no_pipe_before: for auto: no pipe until so many bytes were read
- * @full_since:	for auto: bytes read when the source was last found to have
- *		no more, or a fill was not a full one
+ * @full_since:	for auto: on buffers, bytes read when the source was last found
+ *		to have no more, or a fill was not a full one; on pipes, when
+ *		it changed to them
  * @read:	bytes that its source said, and that we read
  * @delivered:	of those: bytes that the sink's kernel has taken
  * @by_pipe:	of those: out of a pipe
@@ -112,7 +114,7 @@ struct lane {
 	bool urgent;
 	unsigned char urgent_byte;
 	bool use_pipe;
-	uint8_t why, run, run_of;
+	uint8_t why, run, run_of, wary;
 	uint64_t no_pipe_before, full_since;
 	uint64_t read, delivered, by_pipe;
 };

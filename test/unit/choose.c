@@ -142,6 +142,49 @@ START_TEST(one_full_buffer_among_messages_changes_nothing)
 }
 END_TEST
 
+/* Small messages and 64 KiB at once, in turn: it does not go to and fro. */
+START_TEST(a_lane_that_has_a_little_of_both_stays_on_buffers)
+{
+	unsigned long changes, before = 0;
+	struct wire w;
+	struct rig g;
+
+	open_auto(&g, &w);
+	for (int n = 0; n < 60; n++) {
+		if (n == 30)
+			before = counter_read(&choices[CHOICE_bulk]);
+		pass(&g, &w, 5 * BUF_SIZE);
+		for (int k = 0; k < 5; k++)
+			pass(&g, &w, 1000);
+	}
+	changes = counter_read(&choices[CHOICE_bulk]);
+	ck_assert_uint_ge(changes, 1);
+	ck_assert_uint_le(changes, 5);
+	ck_assert_uint_eq(changes, before); /* and then never */
+	ck_assert_uint_eq(counter_read(&choices[CHOICE_small]), changes);
+	close_auto(&g, &w);
+}
+END_TEST
+
+/* What was worth it makes it no warier. */
+START_TEST(much_bulk_among_messages_goes_by_pipe_each_time)
+{
+	struct wire w;
+	struct rig g;
+
+	open_auto(&g, &w);
+	for (int n = 0; n < 8; n++) {
+		for (int k = 0; k < 16; k++)
+			pass(&g, &w, 5 * BUF_SIZE);
+		ck_assert(lane->use_pipe);
+		for (int k = 0; k < 5; k++)
+			pass(&g, &w, 1000);
+		ck_assert(!lane->use_pipe);
+	}
+	close_auto(&g, &w);
+}
+END_TEST
+
 START_TEST(messages_after_bulk_go_by_buffer_again)
 {
 	struct wire w;
@@ -221,6 +264,8 @@ int main(void)
 	tcase_add_test(tc, messages_go_by_buffer);
 	tcase_add_test(tc, bulk_goes_by_pipe_after_a_few_full_buffers);
 	tcase_add_test(tc, one_full_buffer_among_messages_changes_nothing);
+	tcase_add_test(tc, a_lane_that_has_a_little_of_both_stays_on_buffers);
+	tcase_add_test(tc, much_bulk_among_messages_goes_by_pipe_each_time);
 	tcase_add_test(tc, messages_after_bulk_go_by_buffer_again);
 	tcase_add_test(tc, bulk_in_small_fragments_goes_by_buffer);
 	tcase_add_test(tc, a_choice_that_cannot_be_had_is_counted_once);
