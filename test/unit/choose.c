@@ -150,8 +150,8 @@ START_TEST(a_lane_that_has_a_little_of_both_stays_on_buffers)
 	struct rig g;
 
 	open_auto(&g, &w);
-	for (int n = 0; n < 60; n++) {
-		if (n == 30)
+	for (int n = 0; n < 16; n++) {
+		if (n == 10)
 			before = counter_read(&choices[CHOICE_bulk]);
 		pass(&g, &w, 5 * BUF_SIZE);
 		for (int k = 0; k < 5; k++)
@@ -173,7 +173,7 @@ START_TEST(much_bulk_among_messages_goes_by_pipe_each_time)
 	struct rig g;
 
 	open_auto(&g, &w);
-	for (int n = 0; n < 8; n++) {
+	for (int n = 0; n < 6; n++) {
 		for (int k = 0; k < 16; k++)
 			pass(&g, &w, 5 * BUF_SIZE);
 		ck_assert(lane->use_pipe);
