@@ -233,14 +233,18 @@ bool sock_at_mark(int fd)
 	return !ioctl(fd, SIOCATMARK, &at) && at;
 }
 
-/* Whether urgent data has arrived and was not read yet; if in doubt, yes. */
-bool sock_has_urgent(int fd)
+/**
+ * sock_unread() - what has arrived and was not read yet
+ *
+ * Return: POLLIN, and POLLPRI if urgent data is among it; both if in doubt. 0 if
+ *	there is nothing, and it has not ended.
+ */
+short sock_unread(int fd)
 {
-	struct pollfd p = { .fd = fd, .events = POLLPRI };
-
+	struct pollfd p = { .fd = fd, .events = POLLIN | POLLPRI };
 	int n = poll(&p, 1, 0);
 
-	return n < 0 || (n == 1 && p.revents & POLLPRI);
+	return n < 0 ? p.events : n ? p.revents : 0;
 }
 
 /* What has arrived and was read: bytes, and FIN even if it was not read, which

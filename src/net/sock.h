@@ -28,7 +28,7 @@ int sock_nonblock(int fd);
 
 int sock_unsent(int fd);
 bool sock_at_mark(int fd);
-bool sock_has_urgent(int fd);
+short sock_unread(int fd);
 bool sock_heard_fin(int fd, uint64_t read);
 uint64_t sock_read_before(int fd);
 void sock_close(int fd, bool reset);

@@ -18,6 +18,7 @@
  */
 #include "relay/lane.h"
 
+#include <poll.h>
 #include <sys/socket.h>
 
 #include "base/probe.h"
@@ -220,28 +221,34 @@ static bool pipe_misleads(struct relay *r, unsigned i, ssize_t n)
 }
 
 /*
- * Whether a fill of a buffer would begin with an urgent byte that epoll has yet
- * to tell of: recv(2) would not stop in front of it. The first after a report
- * without EPOLLPRI begins with what was there before any mark.
+ * Looks whether a fill of a buffer would begin with an urgent byte that epoll has
+ * yet to tell of: recv(2) would not stop in front of it, and it would go on as an
+ * ordinary one. After epoll, or poll(2), has told of bytes and of none that is
+ * urgent, one fill begins with one of those; the next may not.
+ *
+ * Return: whether there is anything to read.
  */
-static bool meets_mark(struct side *from, const struct conduit *c)
+static bool look_for_mark(struct relay *r, struct side *from)
 {
-	bool first = from->watch.ready & LOOP_FRESH;
+	short unread = sock_unread(from->watch.fd);
 
-	from->watch.ready &= ~LOOP_FRESH;
-	return !first && !c->ops->is_pipe && sock_at_mark(from->watch.fd);
+	if (unread & POLLPRI)
+		side_urgent(r, from);
+	return unread;
 }
 
 static ssize_t lane_read(struct relay *r, unsigned i)
 {
 	struct side *from = &r->side[i];
+	bool fresh = from->watch.ready & LOOP_FRESH;
 	struct conduit *c;
 
 	if (!lane_borrow(r, i))
 		return peek(from->watch.fd);
 	c = r->lane[i].conduit;
-	if (!from->urgent && meets_mark(from, c))
-		side_urgent(r, from);
+	from->watch.ready &= ~LOOP_FRESH;
+	if (!fresh && !from->urgent && !c->ops->is_pipe && !look_for_mark(r, from))
+		return -EAGAIN;
 	if (from->urgent)
 		return urgent_fill(r, i);
 	return c->ops->fill(c, from->watch.fd);

@@ -13,6 +13,7 @@
  * epoll has not told of yet steps over the byte, and it is lost; with it, the
  * worst is that the byte goes on as an ordinary one.
  */
+#include <poll.h>
 #include <sys/socket.h>
 
 #include "base/util.h"
@@ -49,7 +50,7 @@ ssize_t urgent_fill(struct relay *r, unsigned i)
 	if (sock_at_mark(from->watch.fd))
 		return take_byte(r, i);
 	n = c->ops->fill(c, from->watch.fd);
-	if (!sock_has_urgent(from->watch.fd))
+	if (!(sock_unread(from->watch.fd) & POLLPRI))
 		from->urgent = false; /* it went by as an ordinary byte */
 	return n;
 }

@@ -206,7 +206,7 @@ MISTAKES = [
     ('small_messages_stay_on_pipes', 'relay/choose.c', 'if (why == CHOICE_small && l->run >= SMALL_RUN)', 'if (0)',
      ['unit / choose']),
     ('thin_pipes_are_never_tried_again', 'relay/choose.c', 'l->read + THIN_PERIOD;', 'UINT64_MAX;', ['unit / choose']),
-    ('mark_behind_a_full_buffer_is_crossed', 'relay/lane.c', 'return !first && !c->ops->is_pipe', 'return 0',
+    ('mark_behind_a_full_buffer_is_crossed', 'relay/lane.c', '!look_for_mark(r, from))', '0)',
      ['unit / urgent']),
     ('a_read_leaves_the_report_fresh', 'relay/lane.c', '	from->watch.ready &= ~LOOP_FRESH;\n', '', ['unit / urgent']),
     ('an_old_report_is_fresh', 'net/loop.c', '	w->ready &= ~LOOP_FRESH;\n', '', ['unit / loop']),
