@@ -54,6 +54,11 @@ enum conf_verdict conf_load(struct conf *conf, int argc, char **argv);
 void conf_fini(struct conf *conf);
 const char *conf_mode_name(enum relay_mode mode);
 
+static inline bool conf_uses_pipes(const struct conf *conf)
+{
+	return conf->mode == RELAY_SPLICE || conf->mode == RELAY_AUTO;
+}
+
 /* conf_file.c */
 struct rule *conf_add_rule(struct conf *conf);
 int conf_read_file(struct conf *conf, const char *path);

@@ -13,6 +13,7 @@
 
 #include "base/util.h"
 #include "daemon/usage.h"
+#include "relay/uring.h"
 
 #define MOST_WORKERS 1024
 
@@ -32,7 +33,7 @@
 #define MOST_LOOK_US 100000
 #define AUTO_LOOK_US 50
 
-static const char *const modes[] = { "splice", "copy", "auto", NULL };
+static const char *const modes[] = { "splice", "copy", "auto", "uring", NULL };
 static const char *const pipes[] = { "lend", "own", NULL };
 static const char *const levels[] = { "error", "warn", "info", "debug", NULL };
 static const char *const formats[] = { "text", "json", NULL };
@@ -89,9 +90,12 @@ static const char *read_limit(unsigned *ret, const char *text)
 static const char *set_mode(struct conf *conf, const char *text)
 {
 	unsigned n = 0;
-	const char *why =
-		pick(&n, text, modes, "the modes are splice, copy and auto");
+	const char *why = pick(&n, text, modes,
+			       "the modes are splice, copy, auto and uring");
 
+	if (n == RELAY_URING && !uring_is_built())
+		why = "this sluice was built without io_uring; "
+		      "meson setup -Dliburing=enabled builds it with it";
 	conf->mode = (enum relay_mode)n;
 	return why;
 }

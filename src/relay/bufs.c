@@ -8,8 +8,7 @@
 
 #include "base/util.h"
 
-/* More than this many free ones are not worth keeping. */
-#define BUFS_KEPT 4
+#define DEFAULT_KEEP 4
 
 static struct buf *buf_new(struct bufs *bs, size_t size)
 {
@@ -32,7 +31,7 @@ static struct buf *buf_new(struct bufs *bs, size_t size)
  */
 int bufs_init(struct bufs *bs, size_t size, struct tally *tally)
 {
-	*bs = (struct bufs){ .size = size, .tally = tally };
+	*bs = (struct bufs){ .keep = DEFAULT_KEEP, .size = size, .tally = tally };
 	bs->free = buf_new(bs, size);
 	if (!bs->free)
 		return -ENOMEM;
@@ -52,41 +51,58 @@ void bufs_fini(struct bufs *bs)
 	bs->n_free = 0;
 }
 
-static struct buf *lend(struct bufs *bs, struct buf *b)
+static struct buf *lend(struct buf *b)
 {
-	if (b) {
-		counter_add(&bs->tally->buffers_now, 1);
-		counter_max(&bs->tally->buffers_most,
-			    counter_read(&bs->tally->buffers_now));
-	}
+	if (b)
+		buf_lend(b);
 	return b;
 }
 
 /* Return: an empty buffer of the usual size, or NULL for want of memory. */
 struct buf *buf_take(struct bufs *bs)
 {
-	struct buf *b = bs->free;
-
-	if (!b)
-		return lend(bs, buf_new(bs, bs->size));
-	bs->free = b->next;
-	bs->n_free--;
-	return lend(bs, b);
+	return lend(buf_stock(bs));
 }
 
 /* The same with room for @size bytes, for what a pipe held. */
 struct buf *buf_take_sized(struct bufs *bs, size_t size)
 {
-	return size <= bs->size ? buf_take(bs) : lend(bs, buf_new(bs, size));
+	return size <= bs->size ? buf_take(bs) : lend(buf_new(bs, size));
+}
+
+/* The same as buf_take(), for who keeps buffers in store: it counts as lent
+ * from buf_lend() on, or goes back by buf_unstock(). */
+struct buf *buf_stock(struct bufs *bs)
+{
+	struct buf *b = bs->free;
+
+	if (!b)
+		return buf_new(bs, bs->size);
+	bs->free = b->next;
+	bs->n_free--;
+	return b;
+}
+
+void buf_lend(struct buf *b)
+{
+	struct tally *t = b->home->tally;
+
+	counter_add(&t->buffers_now, 1);
+	counter_max(&t->buffers_most, counter_read(&t->buffers_now));
 }
 
 /* What is still inside is gone. */
 void buf_give(struct buf *b)
 {
+	counter_sub(&b->home->tally->buffers_now, 1);
+	buf_unstock(b);
+}
+
+void buf_unstock(struct buf *b)
+{
 	struct bufs *bs = b->home;
 
-	counter_sub(&bs->tally->buffers_now, 1);
-	if (b->conduit.size != bs->size || bs->n_free >= BUFS_KEPT) {
+	if (b->conduit.size != bs->size || bs->n_free >= bs->keep) {
 		free(b);
 		return;
 	}

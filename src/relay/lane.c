@@ -23,6 +23,7 @@
 #include "base/util.h"
 #include "net/sock.h"
 #include "relay/errors.h"
+#include "relay/uring.h"
 
 /* A fill that is no message somebody waits for. */
 #define BULK_FILL ((size_t)16 << 10)
@@ -43,6 +44,7 @@ static void lane_give(struct lane *l)
 /* Throws away what the lane holds. */
 void lane_drop(struct relay *r, struct lane *l, enum tally_drop why)
 {
+	uring_settle(l);
 	counter_add(&r->env->tally.dropped[why], lane_held(l));
 	lane_give(l);
 	l->urgent = false;
@@ -91,7 +93,8 @@ static bool side_heard_fin(const struct relay *r, unsigned i)
 	const struct side *s = &r->side[i];
 
 	return s->fin ||
-	       sock_heard_fin(s->watch.fd, s->read_before + r->lane[i].read);
+	       sock_heard_fin(s->watch.fd, s->read_before + r->lane[i].read +
+						   uring_ahead(&r->lane[i]));
 }
 
 /* The source said 0: its FIN, unless a write has eaten its RST before. */
@@ -124,6 +127,10 @@ static enum step lane_read_failed(struct relay *r, unsigned i, int err)
 			r->lane[i].state = LANE_ENDED;
 		return STEP_WAIT;
 	}
+	if (err == EINPROGRESS) {
+		from->watch.ready &= ~(uint32_t)LOOP_READABLE;
+		return STEP_WAIT;
+	}
 	if (err == EINTR)
 		return STEP_GO;
 	if (error_is_shortage(err)) {
@@ -152,6 +159,10 @@ static bool lane_borrow(struct relay *r, unsigned i)
 	struct buf *b;
 	int err;
 
+	if (l->ride) {
+		l->conduit = uring_conduit(l);
+		return true;
+	}
 	/* It still has the one that it has just emptied, or one of its own:
 	 * every fill is a fresh choice. */
 	if (l->conduit && l->conduit->ops->is_pipe != pipe)
@@ -214,11 +225,14 @@ static bool pipe_misleads(struct relay *r, unsigned i, ssize_t n)
 static ssize_t lane_read(struct relay *r, unsigned i)
 {
 	struct lane *l = &r->lane[i];
-	int fd = r->side[i].watch.fd;
+	struct side *from = &r->side[i];
+	int fd = from->watch.fd;
 
+	if (l->ride && (from->urgent || from->failed))
+		uring_leave(l);
 	if (!lane_borrow(r, i))
 		return peek(fd);
-	if (r->side[i].urgent)
+	if (from->urgent && !l->ride)
 		return urgent_fill(r, i);
 	return l->conduit->ops->fill(l->conduit, fd);
 }
@@ -284,6 +298,8 @@ static enum step lane_write_failed(struct relay *r, unsigned i, int err)
 	struct side *to = &r->side[!i];
 	struct conduit *c = r->lane[i].conduit;
 
+	if (err == EINPROGRESS)
+		return STEP_WAIT;
 	if (err == EAGAIN) {
 		to->watch.ready &= ~(uint32_t)LOOP_WRITABLE;
 		to->cut = false;
@@ -329,23 +345,32 @@ static enum step lane_drain(struct relay *r, unsigned i)
 	return STEP_GO;
 }
 
+static ssize_t read_away(struct bufs *bufs, int fd)
+{
+	struct buf *b = buf_take(bufs);
+	char small[512];
+	ssize_t n = recv(fd, b ? b->data : (void *)small,
+			 b ? b->conduit.size : sizeof(small), MSG_TRUNC);
+
+	n = n < 0 ? -errno : n;
+	if (b)
+		buf_give(b);
+	return n;
+}
+
 /* Reads what has nowhere to go any more, within a bound. */
 static enum step lane_discard(struct relay *r, unsigned i)
 {
 	struct side *from = &r->side[i];
 	struct lane *l = &r->lane[i];
-	char small[512];
-	struct buf *b;
 	ssize_t n;
 
 	if (!(from->watch.ready & LOOP_READABLE))
 		return STEP_WAIT;
-	b = buf_take(&r->env->bufs);
-	n = recv(from->watch.fd, b ? b->data : (void *)small,
-		 b ? b->conduit.size : sizeof(small), MSG_TRUNC);
-	n = n < 0 ? -errno : n;
-	if (b)
-		buf_give(b);
+	if (l->ride && !uring_leave(l))
+		n = uring_discard(l);
+	else
+		n = read_away(&r->env->bufs, from->watch.fd);
 	tally_call(&r->env->tally.discard, n > 0 ? (uint64_t)n : 0);
 	if (n < 0)
 		return lane_read_failed(r, i, (int)-n);
