@@ -27,7 +27,7 @@ struct conf {
 	struct rule *rules;
 	unsigned n_rules;
 	enum relay_mode mode;
-	bool own_pipes;
+	bool own_pipes, uring_multishot;
 	size_t pipe_size, buffer_size;
 	unsigned workers;
 	unsigned connect_timeout_ms, drain_timeout_ms;

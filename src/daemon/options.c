@@ -35,6 +35,7 @@
 
 static const char *const modes[] = { "splice", "copy", "auto", "uring", NULL };
 static const char *const pipes[] = { "lend", "own", NULL };
+static const char *const receives[] = { "edge", "multishot", NULL };
 static const char *const levels[] = { "error", "warn", "info", "debug", NULL };
 static const char *const formats[] = { "text", "json", NULL };
 
@@ -106,6 +107,16 @@ static const char *set_pipes(struct conf *conf, const char *text)
 	const char *why = pick(&n, text, pipes, "pipes are lend or own");
 
 	conf->own_pipes = n;
+	return why;
+}
+
+static const char *set_uring_receive(struct conf *conf, const char *text)
+{
+	unsigned n = 0;
+	const char *why =
+		pick(&n, text, receives, "receives are by edge or multishot");
+
+	conf->uring_multishot = n;
 	return why;
 }
 
@@ -279,6 +290,7 @@ static const struct {
 	{ "version", 'V', no_argument, NULL },
 	{ "mode", 0, required_argument, set_mode },
 	{ "pipes", 0, required_argument, set_pipes },
+	{ "uring-receive", 0, required_argument, set_uring_receive },
 	{ "pipe-size", 0, required_argument, set_pipe_size },
 	{ "buffer-size", 0, required_argument, set_buffer_size },
 	{ "workers", 0, required_argument, set_workers },

@@ -63,7 +63,7 @@ static void worker_init_uring(struct worker *w)
 
 	if (w->conf->mode != RELAY_URING)
 		return;
-	err = uring_open(&w->env);
+	err = uring_open(&w->env, w->conf->uring_multishot);
 	if (!err)
 		return;
 	w->env.mode = RELAY_COPY;

@@ -33,6 +33,9 @@
 
 #define LOOP_BATCH 64
 
+/* So often behind the jobs of a turn; what comes then waits for the next. */
+#define LOOP_FLUSHES 4
+
 static void drain_counter(struct watch *w)
 {
 	uint64_t n;
@@ -233,8 +236,9 @@ static void run_jobs(struct loop *loop)
 	run_soon(loop);
 	if (!list_empty(&loop->again))
 		run_first(&loop->again);
-	if (flush(loop))
-		run_soon(loop); /* what that came to */
+	/* What that came to, and what is asked for then. */
+	for (int i = 0; i < LOOP_FLUSHES && flush(loop); i++)
+		run_soon(loop);
 }
 
 static void dispatch(const struct epoll_event *ev)

@@ -127,10 +127,8 @@ static enum step lane_read_failed(struct relay *r, unsigned i, int err)
 			r->lane[i].state = LANE_ENDED;
 		return STEP_WAIT;
 	}
-	if (err == EINPROGRESS) {
-		from->watch.ready &= ~(uint32_t)LOOP_READABLE;
+	if (err == EINPROGRESS)
 		return STEP_WAIT;
-	}
 	if (err == EINTR)
 		return STEP_GO;
 	if (error_is_shortage(err)) {
@@ -237,6 +235,12 @@ static ssize_t lane_read(struct relay *r, unsigned i)
 	return l->conduit->ops->fill(l->conduit, fd);
 }
 
+/* Whether a read may come to something: the ring may be ahead of it. */
+static bool lane_may_read(const struct relay *r, unsigned i)
+{
+	return r->side[i].watch.ready & LOOP_READABLE || uring_ahead(&r->lane[i]);
+}
+
 /* One read. */
 static enum step lane_fill(struct relay *r, unsigned i)
 {
@@ -246,7 +250,7 @@ static enum step lane_fill(struct relay *r, unsigned i)
 	struct conduit *c;
 	ssize_t n;
 
-	if (!(from->watch.ready & LOOP_READABLE))
+	if (!lane_may_read(r, i))
 		return STEP_WAIT;
 	n = lane_read(r, i);
 	c = l->conduit;
@@ -365,7 +369,7 @@ static enum step lane_discard(struct relay *r, unsigned i)
 	struct lane *l = &r->lane[i];
 	ssize_t n;
 
-	if (!(from->watch.ready & LOOP_READABLE))
+	if (!lane_may_read(r, i))
 		return STEP_WAIT;
 	if (l->ride && !uring_leave(l))
 		n = uring_discard(l);

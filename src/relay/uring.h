@@ -12,7 +12,7 @@
 #include "relay/relay.h"
 
 bool uring_is_built(void);
-int uring_open(struct relay_env *env);
+int uring_open(struct relay_env *env, bool multishot);
 void uring_close(struct relay_env *env);
 
 void uring_start(struct relay *r);

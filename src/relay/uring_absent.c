@@ -10,7 +10,7 @@ bool uring_is_built(void)
 	return false;
 }
 
-int uring_open(struct relay_env *env)
+int uring_open(struct relay_env *env, bool multishot)
 {
 	return -ENOSYS;
 }
