@@ -49,13 +49,13 @@
  * is used again, with the next generation, when nothing of it is in flight. The
  * relay is not done before that: a request holds its socket open.
  */
+#include "relay/uring.h"
+
 #include <assert.h>
 #include <liburing.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <sys/eventfd.h>
-
-#include "relay/uring.h"
 
 #include "base/util.h"
 #include "relay/errors.h"
@@ -85,6 +85,7 @@ enum op { OP_RECV, OP_WAIT, OP_SEND, OP_CANCEL };
  *		have been told to end: @canceling
  * @leaving:	no more receives
  * @full:	the last receive filled its buffer
+ * @share_end:	how much the lane may have read before others have their turn
  * @first, @last: received and not yet read by the lane, @n_ahead buffers with
  *		@ahead bytes; behind them comes @end, 0 or a negative errno, if
  *		it is not NO_END
@@ -100,6 +101,7 @@ struct ride {
 	uint32_t at, gen;
 	uint8_t index;
 	bool receiving, waiting, canceling, leaving, full, sending;
+	uint64_t share_end;
 	unsigned n_ahead;
 	size_t ahead;
 	struct buf *first, *last, *now;
@@ -299,6 +301,21 @@ static void drained(struct ride *w)
 		wait_for_more(w);
 }
 
+/* Runs the relay for what has come of it: in its turn, if it has had its share
+ * and there is more. */
+static void run(struct ride *w)
+{
+	struct relay *r = w->relay;
+	uint64_t read = r->lane[w->index].read;
+
+	if (!w->full || read < w->share_end) {
+		loop_soon(r->env->loop, &r->job);
+		return;
+	}
+	w->share_end = read + r->env->share;
+	loop_again(r->env->loop, &r->job);
+}
+
 /* A receive of @n bytes into @b, or an end, or a failure. */
 static void received(struct ride *w, int n, struct buf *b)
 {
@@ -314,7 +331,7 @@ static void received(struct ride *w, int n, struct buf *b)
 		w->end = n;
 	if (n == -EAGAIN || (b && short_is_empty(w)))
 		drained(w);
-	loop_soon(r->env->loop, &r->job);
+	run(w);
 }
 
 /* The same of a multishot receive; @more: it goes on. */
@@ -331,7 +348,7 @@ static void waited(struct ride *w, int n, struct buf *b, bool more)
 	if (w->n_ahead >= AHEAD || (b && b->conduit.held == b->conduit.size))
 		stop_waiting(w);
 	r->side[w->index].watch.ready |= LOOP_READABLE;
-	loop_soon(r->env->loop, &r->job);
+	run(w);
 }
 
 /* A send of @n bytes, or a failure. A sink that is full says so by an edge that
@@ -351,7 +368,7 @@ static void sent(struct ride *w, int n)
 	}
 	w->sent = n ? n : -EIO;
 	to->ready |= LOOP_WRITABLE;
-	loop_soon(r->env->loop, &r->job);
+	run(w);
 }
 
 /* The buffer that a completion brings, NULL if it brings no bytes. */
@@ -576,6 +593,7 @@ void uring_start(struct relay *r)
 			.at = w->at,
 			.gen = w->gen,
 			.index = i,
+			.share_end = r->env->share,
 			.end = NO_END,
 		};
 		r->lane[i].ride = w;

@@ -2,8 +2,9 @@
 /*
  * uring_absent.c - in place of uring.c, in a build without io_uring.
  */
-#include "base/util.h"
 #include "relay/uring.h"
+
+#include "base/util.h"
 
 bool uring_is_built(void)
 {

@@ -12,7 +12,7 @@
 #include "net/sock.h"
 #include "unit/rig.h"
 
-#define MODES 3
+#define MODES rig_modes()
 
 static void open_spinning(struct rig *g, struct wire *w, int mode)
 {
