@@ -64,8 +64,11 @@
 #define ENTRIES	    256
 #define COMPLETIONS 4096
 
-/* Buffers that wait in the ring to be received into: a power of two. */
-#define STOCK 64
+/* Buffers that wait in the ring to be received into, so many bytes of them at
+ * most, or so few: powers of two. */
+#define STOCK	    64
+#define STOCK_BYTES ((size_t)16 << 20)
+#define STOCK_LEAST 4
 
 /* Received buffers that wait for a sink before the source is stopped. */
 #define AHEAD 4
@@ -114,8 +117,9 @@ struct ride {
  * @flush:	the loop's
  * @multishot:	lanes wait in the ring; then @bell watches its eventfd, and
  *		@enabled: a thread has entered it, whose it is
- * @provided:	the kernel's ring of buffers to receive into; @stock: which they
- *		are, by their number there; @empty: numbers without, @n_empty
+ * @provided:	the kernel's ring of @n_stock buffers to receive into; @stock:
+ *		which they are, by their number there; @empty: numbers without,
+ *		@n_empty
  * @rides:	all, by their place; @n_rides, and room for @room
  * @unused:	those without a lane
  */
@@ -128,7 +132,7 @@ struct uring {
 	struct io_uring_buf_ring *provided;
 	struct buf *stock[STOCK];
 	uint16_t empty[STOCK];
-	unsigned n_empty;
+	unsigned n_stock, n_empty;
 	struct ride **rides, *unused;
 	unsigned n_rides, room;
 };
@@ -190,11 +194,11 @@ static bool restock(struct uring *u)
 		u->stock[at] = b;
 		io_uring_buf_ring_add(u->provided, b->data,
 				      (unsigned)b->conduit.size, at,
-				      io_uring_buf_ring_mask(STOCK), n++);
+				      io_uring_buf_ring_mask(u->n_stock), n++);
 	}
 	if (n)
 		io_uring_buf_ring_advance(u->provided, n);
-	return u->n_empty < STOCK;
+	return u->n_empty < u->n_stock;
 }
 
 /* Takes the buffer that a receive of @n bytes has used. */
@@ -727,19 +731,25 @@ static void stock_fini(struct uring *u)
 
 static int stock_init(struct uring *u)
 {
-	size_t size = STOCK * sizeof(struct io_uring_buf);
-	struct io_uring_buf_reg reg = { .ring_entries = STOCK };
+	size_t page = (size_t)sysconf(_SC_PAGESIZE);
+	struct io_uring_buf_reg reg = { 0 };
 	int err;
 
-	u->provided = aligned_alloc((size_t)sysconf(_SC_PAGESIZE),
-				    (size_t)sysconf(_SC_PAGESIZE));
+	static_assert(STOCK * sizeof(struct io_uring_buf) <= 4096, "a page");
+	for (u->n_stock = STOCK; u->n_stock > STOCK_LEAST; u->n_stock /= 2)
+		if (u->n_stock * u->env->bufs.size <= STOCK_BYTES)
+			break;
+	u->env->bufs.keep = 2 * u->n_stock;
+	u->provided = aligned_alloc(page, page);
 	if (!u->provided)
 		return -ENOMEM;
-	assert(size <= (size_t)sysconf(_SC_PAGESIZE));
 	io_uring_buf_ring_init(u->provided);
-	for (unsigned i = 0; i < STOCK; i++)
-		u->empty[u->n_empty++] = (uint16_t)i;
+	while (u->n_empty < u->n_stock) {
+		u->empty[u->n_empty] = (uint16_t)u->n_empty;
+		u->n_empty++;
+	}
 	reg.ring_addr = (uintptr_t)u->provided;
+	reg.ring_entries = u->n_stock;
 	err = io_uring_register_buf_ring(&u->ring, &reg, 0);
 	if (!err && !restock(u))
 		err = -ENOMEM;
@@ -799,7 +809,6 @@ int uring_open(struct relay_env *env, bool multishot)
 		return err;
 	}
 	env->loop->flush = &u->flush;
-	env->bufs.keep = 2 * STOCK;
 	env->uring = u;
 	err = stock_init(u);
 	if (!err && multishot)
