@@ -66,7 +66,7 @@
 
 /* Buffers that wait in the ring to be received into, so many bytes of them at
  * most, or so few: powers of two. */
-#define STOCK	    64
+#define STOCK	    32
 #define STOCK_BYTES ((size_t)16 << 20)
 #define STOCK_LEAST 4
 
@@ -739,7 +739,7 @@ static int stock_init(struct uring *u)
 	for (u->n_stock = STOCK; u->n_stock > STOCK_LEAST; u->n_stock /= 2)
 		if (u->n_stock * u->env->bufs.size <= STOCK_BYTES)
 			break;
-	u->env->bufs.keep = 2 * u->n_stock;
+	u->env->bufs.keep = u->n_stock; /* for as many lanes at once */
 	u->provided = aligned_alloc(page, page);
 	if (!u->provided)
 		return -ENOMEM;
