@@ -53,9 +53,15 @@ def need_ipv6():
         raise Skip("no IPv6 on this machine")
 
 
+def uring_is_built():
+    """Whether the program was built with io_uring."""
+    return len(sys.argv) > 1 and not subprocess.run([sys.argv[1], "--mode=uring", "--version"],
+                                                    capture_output=True).returncode
+
+
 def _has_uring():
-    """Whether the program was built with io_uring, and this kernel lets us have it."""
-    if len(sys.argv) < 2 or subprocess.run([sys.argv[1], "--mode=uring", "--version"], capture_output=True).returncode:
+    """Whether it was, and this kernel lets us have it."""
+    if not uring_is_built():
         return False
     room = ctypes.create_string_buffer(120)  # struct io_uring_params
     fd = ctypes.CDLL(None, use_errno=True).syscall(425, 1, room)  # io_uring_setup(2), which libc has no name for
