@@ -240,6 +240,64 @@ START_TEST(a_sink_that_stalls_is_not_told_a_buffer_a_word)
 }
 END_TEST
 
+/* As if the sink of lane 0 were full; nothing happens to it that would tell. */
+static void shut_sink(struct wire *w)
+{
+	w->relay.side[1].watch.ready &= ~(uint32_t)LOOP_WRITABLE;
+}
+
+static void open_sink(struct rig *g, struct wire *w)
+{
+	w->relay.side[1].watch.ready |= LOOP_WRITABLE;
+	loop_soon(&g->loop, &w->relay.job);
+	rig_settle(g);
+}
+
+START_TEST(a_multishot_receive_is_stopped_when_a_few_buffers_wait)
+{
+	struct wire w;
+	struct rig g;
+
+	open_ring(&g, true);
+	lay_and_pass(&g, &w, true);
+	shut_sink(&w);
+	for (unsigned n = 0; n < 20; n++) {
+		say(w.peer[0], 0, 100 + n, 1);
+		await_acked(w.peer[0]);
+		rig_settle(&g);
+	}
+	ck_assert(!w.relay.lane[0].ride->waiting);
+	ck_assert_uint_le(counter_read(&g.env.tally.buffers_now), AHEAD + 1);
+	open_sink(&g, &w);
+	hear(w.peer[1], 0, 100, 20);
+	pass(&g, &w, 120, 100);
+	wire_hang_up(&w);
+	rig_finish(&g, &w);
+	rig_close(&g);
+}
+END_TEST
+
+START_TEST(a_multishot_receive_is_stopped_when_it_has_filled_a_buffer)
+{
+	struct wire w;
+	struct rig g;
+
+	open_ring(&g, true);
+	lay_and_pass(&g, &w, true);
+	shut_sink(&w);
+	say(w.peer[0], 0, 100, 2 * RIG_BUF_SIZE);
+	await_acked(w.peer[0]);
+	rig_settle(&g);
+	ck_assert_uint_lt(w.relay.lane[0].ride->n_ahead, AHEAD);
+	ck_assert(!w.relay.lane[0].ride->waiting);
+	open_sink(&g, &w);
+	hear(w.peer[1], 0, 100, 2 * RIG_BUF_SIZE);
+	wire_hang_up(&w);
+	rig_finish(&g, &w);
+	rig_close(&g);
+}
+END_TEST
+
 #define MANY 140
 
 /* More than the queue has room for in one turn, and more than there are buffers
@@ -260,6 +318,8 @@ START_TEST(more_at_once_than_there_is_room_for_all_get_through)
 		for (unsigned n = 0; n < 2 * MANY; n++)
 			hear(w[n / 2].peer[!(n % 2)], n, at, 1000);
 	}
+	/* nobody had to wait for a timer */
+	ck_assert_uint_eq(counter_read(&g.env.tally.no_memory), 0);
 	for (unsigned n = 0; n < MANY; n++)
 		wire_hang_up(&w[n]);
 	for (unsigned n = 0; n < MANY; n++)
@@ -379,5 +439,13 @@ int main(void)
 	if (rig_modes() > RELAY_URING)
 		for (unsigned i = 0; i < array_size(tests); i++)
 			tcase_add_loop_test(tc, *tests[i], 0, 2);
+	if (rig_modes() > RELAY_URING) {
+		tcase_add_test(
+			tc,
+			a_multishot_receive_is_stopped_when_a_few_buffers_wait);
+		tcase_add_test(
+			tc,
+			a_multishot_receive_is_stopped_when_it_has_filled_a_buffer);
+	}
 	return support_main(s);
 }
