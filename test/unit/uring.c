@@ -370,6 +370,41 @@ START_TEST(a_reset_is_a_reset_behind_the_bytes_before_it)
 }
 END_TEST
 
+static struct wire *to_reset;
+
+static void reset_it(struct job *j)
+{
+	peer_reset(to_reset->peer[0]);
+	to_reset->peer[0] = -1;
+	ck_assert_int_gt(peer_wait(to_reset->relay.side[0].watch.fd, POLLRDHUP,
+				   SOON_MS),
+			 0);
+}
+
+/* The reset comes between two calls: in the second the send is the first to find
+ * it, and the receive that waits gets 0, as for a FIN (K20). */
+START_TEST(a_reset_that_a_send_has_eaten_is_no_fin_to_the_receive)
+{
+	struct job job = { .fn = reset_it };
+	struct wire w;
+	struct rig g;
+
+	open_ring(&g, true);
+	lay_and_pass(&g, &w, true);
+	to_reset = &w;
+	list_init(&job.node);
+	say(w.peer[1], 1, 100, 10);
+	await_acked(w.peer[1]);
+	loop_soon(&g.loop, &job);
+	rig_finish(&g, &w);
+	ck_assert_int_eq(w.how[0], RELAY_END_RESET);
+	ck_assert_int_eq(w.how[1], RELAY_END_OPEN);
+	ck_assert_int_ne(w.relay.lane[0].state, LANE_SHUT);
+	ck_assert_int_eq(peer_expect_reset(w.peer[1], SOON_MS), 0);
+	rig_close(&g);
+}
+END_TEST
+
 /* Nothing but the urgent byte comes, and the edge tells of it before the ring
  * reads: it is canceled in time. */
 START_TEST(an_urgent_byte_that_an_edge_tells_of_in_time_stays_urgent)
@@ -440,6 +475,9 @@ int main(void)
 		for (unsigned i = 0; i < array_size(tests); i++)
 			tcase_add_loop_test(tc, *tests[i], 0, 2);
 	if (rig_modes() > RELAY_URING) {
+		tcase_add_test(
+			tc,
+			a_reset_that_a_send_has_eaten_is_no_fin_to_the_receive);
 		tcase_add_test(
 			tc,
 			a_multishot_receive_is_stopped_when_a_few_buffers_wait);
