@@ -32,8 +32,9 @@ static void say_mode(const struct server *s, unsigned long pipes, char *out,
 	const char *mode = conf_mode_name(conf->mode);
 	size_t got = s->workers[0].pipe_got, wished = conf->pipe_size;
 
-	if (conf->mode == RELAY_COPY)
-		snprintf(out, room, "%s, buffers of %zu bytes", mode,
+	if (!conf_uses_pipes(conf))
+		snprintf(out, room, "%s, buffers of %zu bytes",
+			 conf_mode_name(s->workers[0].env.mode),
 			 conf->buffer_size);
 	else if (!got)
 		snprintf(out, room, "%s, no pipe to be had yet (wished %zu)",
@@ -51,7 +52,7 @@ static void say_mode(const struct server *s, unsigned long pipes, char *out,
 /* Once clients are really accepted. */
 void announce_ready(const struct server *s, rlim_t descriptors)
 {
-	bool splice = s->conf->mode != RELAY_COPY;
+	bool splice = conf_uses_pipes(s->conf);
 	bool own = splice && s->conf->own_pipes;
 	unsigned long pipes = 0, each = own ? 2 + 2 * 2 : 2, beside, room;
 	char how[96];
@@ -61,6 +62,8 @@ void announce_ready(const struct server *s, rlim_t descriptors)
 	for (unsigned i = 0; i < s->n_workers; i++)
 		pipes += s->workers[i].env.pipes.limit;
 	beside = DESCRIPTORS_BESIDE + 4 * s->n_workers + s->n_open;
+	if (s->conf->mode == RELAY_URING)
+		beside += 2 * s->n_workers;
 	if (splice && !own)
 		beside += 2 * pipes;
 	room = descriptors > beside ? (descriptors - beside) / each : 0;

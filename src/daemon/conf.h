@@ -27,7 +27,7 @@ struct conf {
 	struct rule *rules;
 	unsigned n_rules;
 	enum relay_mode mode;
-	bool own_pipes;
+	bool own_pipes, uring_multishot;
 	size_t pipe_size, buffer_size;
 	unsigned workers;
 	unsigned connect_timeout_ms, drain_timeout_ms;
@@ -53,6 +53,11 @@ enum conf_verdict {
 enum conf_verdict conf_load(struct conf *conf, int argc, char **argv);
 void conf_fini(struct conf *conf);
 const char *conf_mode_name(enum relay_mode mode);
+
+static inline bool conf_uses_pipes(const struct conf *conf)
+{
+	return conf->mode == RELAY_SPLICE || conf->mode == RELAY_AUTO;
+}
 
 /* conf_file.c */
 struct rule *conf_add_rule(struct conf *conf);

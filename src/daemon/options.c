@@ -13,6 +13,7 @@
 
 #include "base/util.h"
 #include "daemon/usage.h"
+#include "relay/uring.h"
 
 #define MOST_WORKERS 1024
 
@@ -32,8 +33,9 @@
 #define MOST_LOOK_US 100000
 #define AUTO_LOOK_US 50
 
-static const char *const modes[] = { "splice", "copy", "auto", NULL };
+static const char *const modes[] = { "splice", "copy", "auto", "uring", NULL };
 static const char *const pipes[] = { "lend", "own", NULL };
+static const char *const receives[] = { "edge", "multishot", NULL };
 static const char *const levels[] = { "error", "warn", "info", "debug", NULL };
 static const char *const formats[] = { "text", "json", NULL };
 
@@ -89,9 +91,12 @@ static const char *read_limit(unsigned *ret, const char *text)
 static const char *set_mode(struct conf *conf, const char *text)
 {
 	unsigned n = 0;
-	const char *why =
-		pick(&n, text, modes, "the modes are splice, copy and auto");
+	const char *why = pick(&n, text, modes,
+			       "the modes are splice, copy, auto and uring");
 
+	if (n == RELAY_URING && !uring_is_built())
+		why = "this sluice was built without io_uring; "
+		      "meson setup -Dliburing=enabled builds it with it";
 	conf->mode = (enum relay_mode)n;
 	return why;
 }
@@ -102,6 +107,16 @@ static const char *set_pipes(struct conf *conf, const char *text)
 	const char *why = pick(&n, text, pipes, "pipes are lend or own");
 
 	conf->own_pipes = n;
+	return why;
+}
+
+static const char *set_uring_receive(struct conf *conf, const char *text)
+{
+	unsigned n = 0;
+	const char *why =
+		pick(&n, text, receives, "receives are by edge or multishot");
+
+	conf->uring_multishot = n;
 	return why;
 }
 
@@ -275,6 +290,7 @@ static const struct {
 	{ "version", 'V', no_argument, NULL },
 	{ "mode", 0, required_argument, set_mode },
 	{ "pipes", 0, required_argument, set_pipes },
+	{ "uring-receive", 0, required_argument, set_uring_receive },
 	{ "pipe-size", 0, required_argument, set_pipe_size },
 	{ "buffer-size", 0, required_argument, set_buffer_size },
 	{ "workers", 0, required_argument, set_workers },

@@ -16,6 +16,7 @@
 #include "base/util.h"
 #include "daemon/listener.h"
 #include "daemon/server.h"
+#include "relay/uring.h"
 
 /* Pipes a worker where no quota says less: enough that a lane in flow hardly
  * ever waits, and little beside the sockets. */
@@ -49,10 +50,27 @@ static unsigned pipe_limit(const struct conf *conf, size_t size)
 static void worker_init_pipes(struct worker *w)
 {
 	w->env.own_pipes = w->conf->own_pipes;
-	if (w->conf->mode == RELAY_COPY)
+	if (!conf_uses_pipes(w->conf))
 		return;
 	w->pipe_got = pipes_probe(&w->env.pipes);
 	w->env.pipes.limit = pipe_limit(w->conf, w->pipe_got);
+}
+
+/* Where it is refused, the bytes are copied without. */
+static void worker_init_uring(struct worker *w)
+{
+	int err;
+
+	if (w->conf->mode != RELAY_URING)
+		return;
+	err = uring_open(&w->env, w->conf->uring_multishot);
+	if (!err)
+		return;
+	w->env.mode = RELAY_COPY;
+	w->env.uring_refused = true;
+	if (!w->index)
+		log_warn("io_uring refused: %s; it copies instead",
+			 strerror(-err));
 }
 
 /**
@@ -93,6 +111,7 @@ int worker_init(struct worker *w, struct server *server, unsigned index)
 	w->env.linger_ms = conf->linger_ms;
 	w->env.discard_max = conf->discard_max;
 	worker_init_pipes(w);
+	worker_init_uring(w);
 	return 0;
 }
 

@@ -33,6 +33,9 @@
 
 #define LOOP_BATCH 64
 
+/* So often behind the jobs of a turn; what comes then waits for the next. */
+#define LOOP_FLUSHES 4
+
 static void drain_counter(struct watch *w)
 {
 	uint64_t n;
@@ -196,7 +199,8 @@ void loop_untimer(struct loop *loop, struct timer *t)
 /* Whether there is work that no descriptor announces. */
 bool loop_pending(const struct loop *loop)
 {
-	return !list_empty(&loop->soon) || !list_empty(&loop->again);
+	return loop->flush_due || !list_empty(&loop->soon) ||
+	       !list_empty(&loop->again);
 }
 
 static void run_first(struct list *jobs)
@@ -207,15 +211,34 @@ static void run_first(struct list *jobs)
 	j->fn(j);
 }
 
-static void run_jobs(struct loop *loop)
+static void run_soon(struct loop *loop)
 {
 	struct list now;
 
 	list_take(&now, &loop->soon);
 	while (!list_empty(&now))
 		run_first(&now);
+}
+
+/* Return: whether it was due. */
+static bool flush(struct loop *loop)
+{
+	if (!loop->flush_due)
+		return false;
+	loop->flush_due = false;
+	loop->flush->fn(loop->flush);
+	return true;
+}
+
+static void run_jobs(struct loop *loop)
+{
+	flush(loop);
+	run_soon(loop);
 	if (!list_empty(&loop->again))
 		run_first(&loop->again);
+	/* What that came to, and what is asked for then. */
+	for (int i = 0; i < LOOP_FLUSHES && flush(loop); i++)
+		run_soon(loop);
 }
 
 static void dispatch(const struct epoll_event *ev)

@@ -54,6 +54,8 @@ struct job {
  * @soon:	jobs for the end of this batch
  * @again:	jobs that have had their share: one a turn, behind @soon
  * @look:	how it waits; see look_init()
+ * @flush:	run before and behind the jobs of a turn, if @flush_due: it sees
+ *		to what they have asked for
  * @bulk:	set by whoever moved much in this turn: what comes next is not
  *		worth looking for, since more of it comes at once for waiting
  */
@@ -64,6 +66,8 @@ struct loop {
 	struct timers timers;
 	struct list soon, again;
 	struct look look;
+	struct job *flush;
+	bool flush_due;
 	bool bulk;
 	uint64_t turns;
 };

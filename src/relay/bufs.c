@@ -69,39 +69,56 @@ void bufs_fini(struct bufs *bs)
 	spares_fini(&bs->spares);
 }
 
-static struct buf *lend(struct bufs *bs, struct buf *b)
+static struct buf *lend(struct buf *b)
 {
-	if (b) {
-		probe(borrow, b, false, b->conduit.size);
-		counter_add(&bs->tally->buffers_now, 1);
-		counter_max(&bs->tally->buffers_most,
-			    counter_read(&bs->tally->buffers_now));
-	}
+	if (b)
+		buf_lend(b);
 	return b;
 }
 
 /* Return: an empty buffer of the usual size, or NULL for want of memory. */
 struct buf *buf_take(struct bufs *bs)
 {
-	struct list *node = spare_take(&bs->spares);
-
-	return lend(bs, node ? container_of(node, struct buf, node)
-			     : buf_new(bs, bs->size));
+	return lend(buf_stock(bs));
 }
 
 /* The same with room for @size bytes, for what a pipe held. */
 struct buf *buf_take_sized(struct bufs *bs, size_t size)
 {
-	return size <= bs->size ? buf_take(bs) : lend(bs, buf_new(bs, size));
+	return size <= bs->size ? buf_take(bs) : lend(buf_new(bs, size));
+}
+
+/* The same as buf_take(), for who keeps buffers in store: it counts as lent
+ * from buf_lend() on, or goes back by buf_unstock(). */
+struct buf *buf_stock(struct bufs *bs)
+{
+	struct list *node = spare_take(&bs->spares);
+
+	return node ? container_of(node, struct buf, node)
+		    : buf_new(bs, bs->size);
+}
+
+void buf_lend(struct buf *b)
+{
+	struct tally *t = b->home->tally;
+
+	probe(borrow, b, false, b->conduit.size);
+	counter_add(&t->buffers_now, 1);
+	counter_max(&t->buffers_most, counter_read(&t->buffers_now));
 }
 
 /* What is still inside is gone. */
 void buf_give(struct buf *b)
 {
+	probe(give, b, false, b->conduit.held);
+	counter_sub(&b->home->tally->buffers_now, 1);
+	buf_unstock(b);
+}
+
+void buf_unstock(struct buf *b)
+{
 	struct bufs *bs = b->home;
 
-	probe(give, b, false, b->conduit.held);
-	counter_sub(&bs->tally->buffers_now, 1);
 	if (b->conduit.size != bs->size) {
 		buf_free(b);
 		return;

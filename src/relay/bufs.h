@@ -40,6 +40,10 @@ struct buf *buf_take(struct bufs *bs);
 struct buf *buf_take_sized(struct bufs *bs, size_t size);
 void buf_give(struct buf *b);
 
+struct buf *buf_stock(struct bufs *bs);
+void buf_lend(struct buf *b);
+void buf_unstock(struct buf *b);
+
 /* copy.c */
 extern const struct conduit_ops buf_ops;
 

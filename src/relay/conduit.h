@@ -33,6 +33,7 @@ struct conduit;
  *	0		fill: the peer has sent its FIN
  *	-EAGAIN		nothing to read, or the sink takes no more
  *	-EINTR		try again
+ *	-EINPROGRESS	the relay is run when it is over
  *	-ENOMEM, -ENOBUFS	try again in a while
  *	other < 0	see errors.h: the connection has ended, or the call is
  *			refused here

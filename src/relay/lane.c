@@ -18,13 +18,13 @@
  */
 #include "relay/lane.h"
 
-#include <poll.h>
 #include <sys/socket.h>
 
 #include "base/probe.h"
 #include "base/util.h"
 #include "net/sock.h"
 #include "relay/errors.h"
+#include "relay/uring.h"
 
 /* A fill that is no message somebody waits for. */
 #define BULK_FILL ((size_t)16 << 10)
@@ -45,6 +45,7 @@ static void lane_give(struct lane *l)
 /* Throws away what the lane holds. */
 void lane_drop(struct relay *r, struct lane *l, enum tally_drop why)
 {
+	uring_settle(l);
 	counter_add(&r->env->tally.dropped[why], lane_held(l));
 	lane_give(l);
 	l->urgent = false;
@@ -95,7 +96,8 @@ static bool side_heard_fin(const struct relay *r, unsigned i)
 	const struct side *s = &r->side[i];
 
 	return s->fin ||
-	       sock_heard_fin(s->watch.fd, s->read_before + r->lane[i].read);
+	       sock_heard_fin(s->watch.fd, s->read_before + r->lane[i].read +
+						   uring_ahead(&r->lane[i]));
 }
 
 /* The source said 0: its FIN, unless a write has eaten its RST before. */
@@ -130,6 +132,8 @@ static enum step lane_read_failed(struct relay *r, unsigned i, int err)
 			r->lane[i].state = LANE_ENDED;
 		return STEP_WAIT;
 	}
+	if (err == EINPROGRESS)
+		return STEP_WAIT;
 	if (err == EINTR)
 		return STEP_GO;
 	if (error_is_shortage(err)) {
@@ -160,6 +164,10 @@ static bool lane_borrow(struct relay *r, unsigned i)
 	struct buf *b;
 	int err;
 
+	if (l->ride) {
+		l->conduit = uring_conduit(l);
+		return true;
+	}
 	/* It still has the one that it has just emptied, or one of its own:
 	 * every fill is a fresh choice. */
 	if (l->conduit && l->conduit->ops->is_pipe != pipe)
@@ -220,38 +228,30 @@ static bool pipe_misleads(struct relay *r, unsigned i, ssize_t n)
 	return true;
 }
 
-/*
- * Looks whether a fill of a buffer would begin with an urgent byte that epoll has
- * yet to tell of: recv(2) would not stop in front of it, and it would go on as an
- * ordinary one. After epoll, or poll(2), has told of bytes and of none that is
- * urgent, one fill begins with one of those; the next may not.
- *
- * Return: whether there is anything to read.
- */
-static bool look_for_mark(struct relay *r, struct side *from)
-{
-	short unread = sock_unread(from->watch.fd);
-
-	if (unread & POLLPRI)
-		side_urgent(r, from);
-	return unread;
-}
-
 static ssize_t lane_read(struct relay *r, unsigned i)
 {
 	struct side *from = &r->side[i];
-	bool fresh = from->watch.ready & LOOP_FRESH;
+	struct lane *l = &r->lane[i];
 	struct conduit *c;
 
+	if (l->ride && (from->urgent || from->failed))
+		uring_leave(l);
 	if (!lane_borrow(r, i))
 		return peek(from->watch.fd);
-	c = r->lane[i].conduit;
-	from->watch.ready &= ~LOOP_FRESH;
-	if (!fresh && !from->urgent && !c->ops->is_pipe && !look_for_mark(r, from))
+	c = l->conduit;
+	if (c->ops->is_pipe)
+		from->watch.ready &= ~LOOP_FRESH;
+	else if (!l->ride && !urgent_look(r, from))
 		return -EAGAIN;
-	if (from->urgent)
+	if (from->urgent && !l->ride)
 		return urgent_fill(r, i);
 	return c->ops->fill(c, from->watch.fd);
+}
+
+/* Whether a read may come to something: the ring may be ahead of it. */
+static bool lane_may_read(const struct relay *r, unsigned i)
+{
+	return r->side[i].watch.ready & LOOP_READABLE || uring_ahead(&r->lane[i]);
 }
 
 /* One read. */
@@ -263,7 +263,7 @@ static enum step lane_fill(struct relay *r, unsigned i)
 	bool urgent;
 	ssize_t n;
 
-	if (!(from->watch.ready & LOOP_READABLE))
+	if (!lane_may_read(r, i))
 		return STEP_WAIT;
 	urgent = from->urgent;
 	n = lane_read(r, i);
@@ -318,6 +318,8 @@ static enum step lane_write_failed(struct relay *r, unsigned i, int err)
 	struct side *to = &r->side[!i];
 	struct conduit *c = r->lane[i].conduit;
 
+	if (err == EINPROGRESS)
+		return STEP_WAIT;
 	if (err == EAGAIN) {
 		to->watch.ready &= ~(uint32_t)LOOP_WRITABLE;
 		to->cut = false;
@@ -367,23 +369,32 @@ static enum step lane_drain(struct relay *r, unsigned i)
 	return STEP_GO;
 }
 
+static ssize_t read_away(struct bufs *bufs, int fd)
+{
+	struct buf *b = buf_take(bufs);
+	char small[512];
+	ssize_t n = recv(fd, b ? b->data : (void *)small,
+			 b ? b->conduit.size : sizeof(small), MSG_TRUNC);
+
+	n = n < 0 ? -errno : n;
+	if (b)
+		buf_give(b);
+	return n;
+}
+
 /* Reads what has nowhere to go any more, within a bound. */
 static enum step lane_discard(struct relay *r, unsigned i)
 {
 	struct side *from = &r->side[i];
 	struct lane *l = &r->lane[i];
-	char small[512];
-	struct buf *b;
 	ssize_t n;
 
-	if (!(from->watch.ready & LOOP_READABLE))
+	if (!lane_may_read(r, i))
 		return STEP_WAIT;
-	b = buf_take(&r->env->bufs);
-	n = recv(from->watch.fd, b ? b->data : (void *)small,
-		 b ? b->conduit.size : sizeof(small), MSG_TRUNC);
-	n = n < 0 ? -errno : n;
-	if (b)
-		buf_give(b);
+	if (l->ride && !uring_leave(l))
+		n = uring_discard(l);
+	else
+		n = read_away(&r->env->bufs, from->watch.fd);
 	tally_call(&r->env->tally.discard, n > 0 ? (uint64_t)n : 0);
 	if (n < 0)
 		return lane_read_failed(r, i, (int)-n);

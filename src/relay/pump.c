@@ -22,6 +22,7 @@
 #include "base/util.h"
 #include "net/sock.h"
 #include "relay/lane.h"
+#include "relay/uring.h"
 
 /* The pause before memory is asked for again. */
 #define STARVED_MS 10
@@ -117,7 +118,9 @@ static void pump_end(struct relay *r)
 	loop_untimer(r->env->loop, &r->quiet);
 	lane_drop(r, &r->lane[0], why);
 	lane_drop(r, &r->lane[1], why);
-	r->done(r);
+	r->ending = !uring_end(r, why);
+	if (!r->ending)
+		r->done(r);
 }
 
 /* The relay's job. */
@@ -127,9 +130,17 @@ void pump_run(struct job *j)
 	int gone;
 	bool more;
 
+	if (r->ending) {
+		pump_end(r);
+		return;
+	}
 	r->starved = false;
 	if (r->quiet_unset)
 		quiet_begin(r);
+	/* First: what it has eaten, a read shows as 0 (K20). */
+	for (unsigned i = 0; i < 2; i++)
+		if (uring_has_failed(&r->lane[i]))
+			lane_run(r, i);
 	side_look(r, 0);
 	side_look(r, 1);
 	do { /* an end found by one lane changes what the other does */
@@ -149,7 +160,11 @@ void pump_run(struct job *j)
 /* The callback of both watches. */
 void pump_ready(struct watch *w)
 {
-	struct relay *r = relay_of(container_of(w, struct side, watch));
+	struct side *s = container_of(w, struct side, watch);
+	struct relay *r = relay_of(s);
 
+	/* At once: before the ring receives, which would step over it. */
+	if (w->ready & EPOLLPRI && r->lane[s->index].ride)
+		uring_leave(&r->lane[s->index]);
 	loop_soon(r->env->loop, &r->job);
 }

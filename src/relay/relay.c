@@ -6,6 +6,7 @@
 
 #include "base/util.h"
 #include "relay/lane.h"
+#include "relay/uring.h"
 
 #define DEFAULT_SHARE	    (1 << 20)
 #define DEFAULT_LINGER_MS   30000
@@ -41,6 +42,7 @@ int relay_env_init(struct relay_env *env, struct loop *loop, size_t buf_size,
 /* All relays must be done. */
 void relay_env_fini(struct relay_env *env)
 {
+	uring_close(env);
 	pipes_fini(&env->pipes);
 	bufs_fini(&env->bufs);
 }
@@ -78,6 +80,9 @@ void relay_start(struct relay *r, void (*done)(struct relay *))
 	r->side[0].watch.fn = pump_ready;
 	r->side[1].watch.fn = pump_ready;
 	r->lane[0].use_pipe = r->lane[1].use_pipe = r->env->mode == RELAY_SPLICE;
+	uring_start(r);
+	if (r->env->uring_refused)
+		counter_add(&r->env->tally.fallbacks[FALLBACK_uring], 1);
 	quiet_begin(r);
 	loop_soon(r->env->loop, &r->job);
 }

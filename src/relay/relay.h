@@ -18,11 +18,13 @@
 enum relay_mode {
 	RELAY_SPLICE,
 	RELAY_COPY,
-	RELAY_AUTO, /* each lane as choose.c learns */
+	RELAY_AUTO,  /* each lane as choose.c learns */
+	RELAY_URING, /* as RELAY_COPY, by io_uring where it can */
 };
 
 /**
  * struct relay_env - what the relays of one thread share
+ * @uring:	the ring, NULL without; @uring_refused: it was asked for
  * @mode:	which conduit a lane borrows when nothing forbids it
  * @own_pipes:	a lane keeps its pipe until the relay ends
  * @share:	bytes that a lane reads in a turn before the others have theirs
@@ -38,6 +40,8 @@ struct relay_env {
 	struct tally tally;
 	struct bufs bufs;
 	struct pipes pipes;
+	struct uring *uring;
+	bool uring_refused;
 	enum relay_mode mode;
 	bool own_pipes;
 	size_t share;
@@ -93,6 +97,7 @@ enum lane_state {
 /**
  * struct lane - one direction
  * @conduit:	what holds its bytes now, or NULL
+ * @ride:	it is on the ring; see uring.h
  * @state:	see above
  * @no_pipe:	this socket pair has refused splice(2): use buffers
  * @urgent:	holds an urgent byte, @urgent_byte, and nothing else
@@ -109,6 +114,7 @@ enum lane_state {
  */
 struct lane {
 	struct conduit *conduit;
+	struct ride *ride;
 	uint8_t state;
 	bool no_pipe;
 	bool urgent;
@@ -137,6 +143,7 @@ enum relay_stop {
  * @wait_ms:	the pause before it next asks
  * @starved:	something could not be done for want of memory
  * @quiet_unset: of that: @quiet is to be set
+ * @ending:	it is over but for what the ring still has of it
  * @first_gone:	which side was gone first, -1 if none is
  * @stop:	whether it ended other than by its peers' ends
  * @done:	called exactly once after relay_start(), between batches, with
@@ -151,7 +158,7 @@ struct relay {
 	uint64_t quiet_moved;
 	uint64_t give_up_ns;
 	unsigned wait_ms;
-	bool starved, quiet_unset;
+	bool starved, quiet_unset, ending;
 	int8_t first_gone;
 	uint8_t quiet_looks;
 	enum relay_stop stop;
@@ -183,6 +190,7 @@ void pump_ready(struct watch *w);
 void pump_run(struct job *j);
 
 /* urgent.c */
+bool urgent_look(struct relay *r, struct side *from);
 ssize_t urgent_fill(struct relay *r, unsigned i);
 ssize_t urgent_drain(struct relay *r, unsigned i);
 

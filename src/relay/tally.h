@@ -31,7 +31,8 @@
 	X(pipe_share, "all pipes of this worker's share are in use") \
 	X(splice_in, "splice(2) from the source refused")            \
 	X(splice_out, "splice(2) to the sink refused")               \
-	X(urgent, "urgent data under way")
+	X(urgent, "urgent data under way")                           \
+	X(uring, "io_uring refused by the kernel, or a sandbox")
 
 /* Why bytes that had been read were not delivered: name, in words. */
 #define TALLY_DROPS(X)                                      \

@@ -18,7 +18,31 @@
 
 #include "base/util.h"
 #include "net/sock.h"
-#include "relay/relay.h"
+#include "relay/lane.h"
+
+/**
+ * urgent_look() - look for a mark before a read that takes many bytes
+ *
+ * Such a read of a socket with SO_OOBINLINE does not stop in front of an urgent
+ * byte that it begins with: that goes on as an ordinary one. After epoll, or
+ * poll(2), has told of bytes and of none that is urgent, one read begins with one
+ * of those; the next may not, so it is asked again.
+ *
+ * Return: whether there is anything to read.
+ */
+bool urgent_look(struct relay *r, struct side *from)
+{
+	bool fresh = from->watch.ready & LOOP_FRESH;
+	short unread;
+
+	from->watch.ready &= ~LOOP_FRESH;
+	if (fresh || from->urgent)
+		return true;
+	unread = sock_unread(from->watch.fd);
+	if (unread & POLLPRI)
+		side_urgent(r, from);
+	return unread;
+}
 
 /* Reads the byte at the mark. Return: as conduit_ops.fill. */
 static ssize_t take_byte(struct relay *r, unsigned i)

@@ -179,7 +179,7 @@ class Load:
             thread.join(5)
 
 
-@test(each=[{"mode": m, "workers": 2} for m in ("splice", "copy")], limit=40)
+@test(each=ways(workers=(2,)), limit=40)
 def sigterm_under_load_never_hangs(t):
     backend = t.keep(Echo())
     for n in range(20):

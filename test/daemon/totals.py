@@ -34,7 +34,7 @@ def finish(t, s):
     add_up(s.stats_at_rest())
     totals = s.stop()
     add_up(totals)
-    other = {"splice": "by_buffer", "copy": "by_pipe"}.get(t.way.get("mode"))
+    other = {"splice": "by_buffer", "copy": "by_pipe", "uring": "by_pipe"}.get(t.way.get("mode"))
     equal(totals["bytes"].get(other, 0), 0, f"{other} in {t.way}")
     equal(sum(totals["fallbacks"].values()), 0, f"fallbacks: {totals['fallbacks']}")
     return totals

@@ -5,7 +5,7 @@ import os
 import socket
 import time
 
-from kit import MODES, Echo, Job, check, connect, equal, exchange, proc, run, stamp, test
+from kit import MODES, Echo, Job, check, connect, equal, exchange, proc, run, stamp, test, ways
 
 
 def thread_names(pid):
@@ -54,7 +54,7 @@ def there_is_a_thread_for_each_and_the_main_one(t):
     equal(len(proc.watched(s.pid)), n + 1, "epoll sets")
 
 
-@test(each=[{"mode": m, "workers": 4} for m in ("splice", "copy")])
+@test(each=ways(workers=(4,)))
 def connections_are_spread_over_the_workers(t):
     backend = t.backend()
     s = t.forward(backend)

@@ -11,7 +11,7 @@ import sys
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(HERE, os.pardir, "daemon"))
 
-from kit import KIB, MIB, check, equal, run, test  # noqa: E402
+from kit import EACH_MODE, KIB, MIB, check, equal, run, test  # noqa: E402
 
 from books import Base, adds_up, nothing_is_left  # noqa: E402
 from peers import Peers  # noqa: E402
@@ -20,7 +20,7 @@ BIG = bool(os.environ.get("LOAD_BIG"))
 SEED = int(os.environ.get("LOAD_SEED", "1"))
 AT_ONCE, SIZE = (4000, MIB) if BIG else (1000, 256 * KIB)
 SHORT = 100000 if BIG else 10000
-WAYS = [{"mode": m} for m in (("splice", "copy", "auto") if BIG else ("splice", "copy"))]
+WAYS = [{"mode": m} for m in EACH_MODE + (("auto",) if BIG else ())]
 LIMIT_S = 280 if BIG else 60
 
 

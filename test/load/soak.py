@@ -18,7 +18,7 @@ import time
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(HERE, os.pardir, "daemon"))
 
-from kit import FullBacklog, Nobody, check, connect, equal, proc, reset, run, test, told  # noqa: E402
+from kit import EACH_MODE, FullBacklog, Nobody, check, connect, equal, proc, reset, run, test, told  # noqa: E402
 
 from books import Base, adds_up, nothing_is_left  # noqa: E402
 from peers import Peers  # noqa: E402
@@ -87,7 +87,7 @@ class Trouble:
             client.close()
 
 
-@test(each=[{"mode": m} for m in ("splice", "copy", "auto")], limit=SECONDS + 150)
+@test(each=[{"mode": m} for m in EACH_MODE + ("auto",)], limit=SECONDS + 150)
 def whatever_happens_nothing_is_lost_mixed_up_or_left_over(t):
     peers = t.keep(Peers(t.binary, "mixed", 0, AT_ONCE, SIZE, SEED, SECONDS))
     nobody, slow = t.keep(Nobody()), t.keep(FullBacklog())

@@ -456,6 +456,53 @@ START_TEST(a_loop_that_cannot_be_made_leaves_nothing_behind)
 }
 END_TEST
 
+/* What has run, a letter each. */
+static char order[16];
+
+static void note(char what)
+{
+	order[strlen(order)] = what;
+}
+
+static struct job asking;
+
+static void flush_runs(struct job *j)
+{
+	note('f');
+}
+
+/* Asks for a flush, and so on for as long as it is run. */
+static void asking_runs(struct job *j)
+{
+	note('j');
+	loop.flush_due = true;
+	if (strlen(order) < 5)
+		loop_soon(&loop, j);
+}
+
+START_TEST(what_jobs_have_asked_for_is_flushed_behind_them_and_not_waited_for)
+{
+	struct job flusher = { .fn = flush_runs };
+
+	loop_open();
+	loop.flush = &flusher;
+	list_init(&asking.node);
+	asking.fn = asking_runs;
+	ck_assert(!loop_pending(&loop));
+	ck_assert_int_eq(loop_turn(&loop, 0), 0);
+	ck_assert_str_eq(order, ""); /* nobody has asked */
+
+	loop.flush_due = true;
+	loop_soon(&loop, &asking);
+	ck_assert(loop_pending(&loop));
+	/* before the jobs, and behind them, with what comes of it */
+	ck_assert_int_eq(loop_turn(&loop, 60000), 0);
+	ck_assert_str_eq(order, "fjfjfjf");
+	ck_assert(!loop_pending(&loop));
+	loop_fini(&loop);
+}
+END_TEST
+
 static void add_job_tests(TCase *tc)
 {
 	tcase_add_test(tc, jobs_run_once_in_the_order_they_were_asked_for);
@@ -471,6 +518,9 @@ static void add_job_tests(TCase *tc)
 		tc,
 		two_events_of_a_batch_run_the_job_they_ask_for_once_behind_it);
 	tcase_add_test(tc, jobs_run_even_when_epoll_wait_fails);
+	tcase_add_test(
+		tc,
+		what_jobs_have_asked_for_is_flushed_behind_them_and_not_waited_for);
 }
 
 int main(void)

@@ -11,7 +11,7 @@
 
 #include "unit/rig.h"
 
-#define MODES 3
+#define MODES rig_modes()
 
 void *__real_realloc(void *p, size_t n);
 void *__wrap_realloc(void *p, size_t n);

@@ -5,13 +5,16 @@
 #include "unit/rig.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/eventfd.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include "net/sock.h"
 #include "relay/conduit.h"
+#include "relay/uring.h"
 
 void rig_open_sized(struct rig *g, enum relay_mode mode, size_t buf_size,
 		    size_t pipe_size, unsigned pipe_limit)
@@ -22,6 +25,44 @@ void rig_open_sized(struct rig *g, enum relay_mode mode, size_t buf_size,
 					pipe_limit),
 			 0);
 	g->env.mode = mode;
+	if (mode == RELAY_URING)
+		ck_assert_int_eq(uring_open(&g->env, false), 0);
+}
+
+/* Called outside of tests. Return: 0, or why there is no io_uring. */
+static int try_uring(void)
+{
+	struct rig g = { 0 };
+	int err = loop_init(&g.loop);
+
+	if (err)
+		return err;
+	err = relay_env_init(&g.env, &g.loop, RIG_BUF_SIZE, RIG_PIPE_SIZE, 1);
+	if (!err) {
+		err = uring_open(&g.env, false);
+		relay_env_fini(&g.env);
+	}
+	loop_fini(&g.loop);
+	return err;
+}
+
+int rig_modes(void)
+{
+	static int modes;
+	int err;
+
+	if (modes)
+		return modes;
+	modes = RELAY_URING;
+	if (!uring_is_built())
+		return modes;
+	err = try_uring();
+	if (err)
+		fprintf(stderr, "# io_uring refused, not tested: %s\n",
+			strerror(-err));
+	else
+		modes++;
+	return modes;
 }
 
 void rig_open(struct rig *g, enum relay_mode mode)

@@ -64,6 +64,10 @@ struct wire {
 	bool clean;
 };
 
+/* How many modes there are to be tested, from RELAY_SPLICE on: RELAY_URING is the
+ * last, and none if the build or the kernel has no io_uring. */
+int rig_modes(void);
+
 void rig_open(struct rig *g, enum relay_mode mode);
 void rig_open_sized(struct rig *g, enum relay_mode mode, size_t buf_size,
 		    size_t pipe_size, unsigned pipe_limit);

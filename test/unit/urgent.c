@@ -11,7 +11,7 @@
 #include "support/pacer.h"
 #include "unit/rig.h"
 
-#define MODES 3
+#define MODES rig_modes()
 
 /* Says one byte of a stream as urgent. */
 static void shout(int fd, unsigned stream, uint64_t offset)

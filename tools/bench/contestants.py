@@ -54,6 +54,10 @@ class Built:
         if done.returncode:
             raise Trouble(f"cannot build sluice:\n{done.stderr}")
 
+    def has_uring(self):
+        return os.path.exists(self.sluice) and not subprocess.run([self.sluice, "--mode=uring", "--version"],
+                                                                  capture_output=True, check=False).returncode
+
 
 BUILT = Built()
 
@@ -64,14 +68,17 @@ class Contestant:
     command   with fields {sluice} {listen} {target} {host} {port} {thost} {tport} {workers} {folder} {conf}; None: no forwarder
     conf      what the file {conf} holds, with the same fields
     needs     programs and files without which it cannot run
+    uring     whether sluice must have been built with io_uring
     """
 
-    def __init__(self, name, command, conf="", needs=()):
-        self.name, self.command, self.conf, self.needs = name, command, conf, needs
+    def __init__(self, name, command, conf="", needs=(), uring=False):
+        self.name, self.command, self.conf, self.needs, self.uring = name, command, conf, needs, uring
         self.direct = command is None
 
     def missing(self):
         """What it lacks on this machine, None if nothing."""
+        if self.uring and not BUILT.has_uring():
+            return "io_uring: meson configure build-release -Dliburing=enabled"
         for need in self.needs:
             if not (os.path.exists(need) if need.startswith("/") else shutil.which(need)):
                 return need
@@ -88,7 +95,8 @@ class Contestant:
 
 
 def sluice(name, *options):
-    return Contestant(name, f"{{sluice}} --workers={{workers}} {' '.join(options)} {{listen}} {{target}}")
+    return Contestant(name, f"{{sluice}} --workers={{workers}} {' '.join(options)} {{listen}} {{target}}",
+                      uring="--mode=uring" in options)
 
 
 def socat(size):
@@ -107,6 +115,8 @@ OURS = {
     "again": sluice("sluice again", "--mode=auto"),
     "splice": sluice("sluice splice", "--mode=splice"),
     "copy": sluice("sluice copy", "--mode=copy"),
+    "uring": sluice("sluice uring", "--mode=uring"),
+    "multishot": sluice("sluice multishot", "--mode=uring", "--uring-receive=multishot"),
     "own": sluice("sluice own pipes", "--mode=splice", "--pipes=own"),
     "busy": sluice("sluice busy-poll", "--mode=auto", "--busy-poll=auto"),
 }

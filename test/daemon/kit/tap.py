@@ -4,6 +4,7 @@
 A test is a function whose name is a sentence about behaviour. It is given a
 Scene, which starts what it needs and ends it, whatever happens.
 """
+import ctypes
 import faulthandler
 import os
 import re
@@ -52,12 +53,34 @@ def need_ipv6():
         raise Skip("no IPv6 on this machine")
 
 
-def ways(modes=("splice", "copy"), workers=(1, 2)):
+def uring_is_built():
+    """Whether the program was built with io_uring."""
+    return len(sys.argv) > 1 and not subprocess.run([sys.argv[1], "--mode=uring", "--version"],
+                                                    capture_output=True).returncode
+
+
+def _has_uring():
+    """Whether it was, and this kernel lets us have it."""
+    if not uring_is_built():
+        return False
+    room = ctypes.create_string_buffer(120)  # struct io_uring_params
+    fd = ctypes.CDLL(None, use_errno=True).syscall(425, 1, room)  # io_uring_setup(2), which libc has no name for
+    if fd < 0:
+        print(f"# io_uring refused, not tested: {os.strerror(ctypes.get_errno())}")
+        return False
+    os.close(fd)
+    return True
+
+
+EACH_MODE = ("splice", "copy") + (("uring",) if _has_uring() else ())
+
+
+def ways(modes=EACH_MODE, workers=(1, 2)):
     """Every mode with every number of workers, for test(each=...)."""
     return [{"mode": m, "workers": w} for m in modes for w in workers]
 
 
-MODES = [{"mode": "splice"}, {"mode": "copy"}]
+MODES = [{"mode": m} for m in EACH_MODE]
 
 
 def test(each=({},), limit=LIMIT_S):
