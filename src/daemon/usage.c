@@ -22,7 +22,7 @@ static const char text[] =
 	"      --mode=splice|copy|auto  through pipes in the kernel, through\n"
 	"                            buffers, or as each direction's recent "
 	"past\n"
-	"                            says is cheaper [splice]\n"
+	"                            says is cheaper [auto]\n"
 	"      --pipe-size=SIZE      bytes a pipe, 64K to 1G [1M]\n"
 	"      --pipes=lend|own      lend a pipe while bytes are under way, "
 	"or\n"
