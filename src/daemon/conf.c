@@ -88,7 +88,7 @@ enum conf_verdict conf_load(struct conf *conf, int argc, char **argv)
 	enum conf_verdict verdict;
 
 	*conf = (struct conf){
-		.mode = RELAY_SPLICE,
+		.mode = RELAY_AUTO,
 		.pipe_size = DEFAULT_PIPE_SIZE,
 		.buffer_size = DEFAULT_BUFFER_SIZE,
 		.workers = count_cpus(),

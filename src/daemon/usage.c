@@ -25,7 +25,7 @@ static const char text[] =
 	"says\n"
 	"                            is cheaper, or through buffers by "
 	"io_uring\n"
-	"                            [splice]\n"
+	"                            [auto]\n"
 	"      --uring-receive=edge|multishot  with io_uring: a receive when "
 	"bytes\n"
 	"                            have come, or one that waits for them, "

@@ -9,15 +9,16 @@
  * bulk that comes in small fragments, since each takes a slot of the pipe,
  * however few bytes it has (K1). So a lane goes by what its last fills were:
  *
- *	on buffers, until the source had 64 KiB at once: then pipes; twice as
- *	  much, up to 1 MiB, for each time that less than 1 MiB went by pipe;
+ *	on buffers, until fills of 4 KiB or more in a row brought 64 KiB: then
+ *	  pipes; twice as much, up to 1 MiB, for each time that less than 1 MiB
+ *	  went by pipe;
  *	on pipes, until four in a row were small: then buffers;
  *	on pipes, until two in a row ended because the slots had run out with
  *	  less than 2 KiB in each: then buffers, and pipes are tried again
  *	  after so many bytes.
  *
- * What ends a run of one kind is far from what begins one of the other: less
- * than 32 KiB are small for a pipe, 64 KiB at once are what it takes to try one.
+ * What ends a run of one kind is not what begins one of the other: less than
+ * 2 KiB are small for a pipe, and it takes several of 4 KiB to try one.
  * A lane whose source has a little of both soon stays on buffers.
  */
 #include <poll.h>
@@ -30,7 +31,7 @@
 
 /* A fill of a buffer that may be part of bulk; how much bulk it takes, and how
  * often that is doubled. */
-#define FULL_FILL ((size_t)64 << 10)
+#define FULL_FILL ((size_t)4 << 10)
 #define FULL_RUN  ((uint64_t)64 << 10)
 #define DOUBLINGS 4
 
@@ -38,7 +39,7 @@
 #define WORTH_IT ((uint64_t)1 << 20)
 
 /* Less than this in a pipe would have been better off in a buffer. */
-#define SMALL_FILL 32768
+#define SMALL_FILL 2048
 
 /* Bytes a slot below which a pipe is no gain; and until it is tried again. */
 #define THIN_SLOT   2048
@@ -80,8 +81,13 @@ static void learn_from_pipe(struct relay *r, struct lane *l, size_t n)
 
 	if (n < SMALL_FILL)
 		why = CHOICE_small;
-	else if (n < p->conduit.size / PAGE * THIN_SLOT && is_out_of_slots(p))
-		why = CHOICE_thin;
+	else if (n < p->conduit.size / PAGE * THIN_SLOT) {
+		/* After a pause it may well be all that there was. */
+		if (!l->went_on && l->run_of == CHOICE_thin)
+			return;
+		if (l->went_on && is_out_of_slots(p))
+			why = CHOICE_thin;
+	}
 
 	if (why == CHOICE_bulk || why != l->run_of)
 		l->run = 0;
@@ -108,4 +114,5 @@ void choose_learn(struct relay *r, struct lane *l, size_t n)
 		learn_from_pipe(r, l, n);
 	else
 		learn_from_buffer(r, l, n);
+	l->went_on = true;
 }

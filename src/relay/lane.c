@@ -126,8 +126,7 @@ static enum step lane_read_failed(struct relay *r, unsigned i, int err)
 		from->watch.ready &= ~(uint32_t)LOOP_READABLE;
 		probe(source_empty, r, i);
 		counter_add(&r->env->tally.source_empty, 1);
-		if (!r->lane[i].use_pipe)
-			r->lane[i].full_since = r->lane[i].read;
+		r->lane[i].went_on = false;
 		if (from->failed)
 			r->lane[i].state = LANE_ENDED;
 		return STEP_WAIT;

@@ -105,9 +105,9 @@ enum lane_state {
  *		@run fills in a row spoke against it, for the reason @run_of;
  *		@wary: how often pipes turned out to be for nothing
  * @no_pipe_before: for auto: no pipe until so many bytes were read
- * @full_since:	for auto: on buffers, bytes read when the source was last found
- *		to have no more, or a fill was not a full one; on pipes, when
- *		it changed to them
+ * @went_on:	for auto: the source has not been found empty since the last fill
+ * @full_since:	for auto: on buffers, bytes read when a fill was last a small one;
+ *		on pipes, when it changed to them
  * @read:	bytes that its source said, and that we read
  * @delivered:	of those: bytes that the sink's kernel has taken
  * @by_pipe:	of those: out of a pipe
@@ -119,7 +119,7 @@ struct lane {
 	bool no_pipe;
 	bool urgent;
 	unsigned char urgent_byte;
-	bool use_pipe;
+	bool use_pipe, went_on;
 	uint8_t why, run, run_of, wary;
 	uint64_t no_pipe_before, full_since;
 	uint64_t read, delivered, by_pipe;

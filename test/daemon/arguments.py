@@ -173,7 +173,7 @@ def version_is_one_line_on_stdout(t):
 @test()
 def the_start_lines_tell_what_was_asked_for(t):
     s = t.forward(TARGET, "--workers=3", "--pipe-size=128K")
-    m = s.err.find(r"ready: (\d+) workers, splice, (\d+) pipes of (\d+) bytes \(wished (\d+)\), "
+    m = s.err.find(r"ready: (\d+) workers, auto, (\d+) pipes of (\d+) bytes \(wished (\d+)\), "
                    r"descriptors for (\d+) connections")
     check(m, s.err.lines)
     equal((int(m[1]), int(m[3]), int(m[4])), (3, 131072, 131072), "workers, pipe size got and wished")

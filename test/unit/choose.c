@@ -97,7 +97,7 @@ START_TEST(messages_go_by_buffer)
 
 	open_auto(&g, &w);
 	for (int n = 0; n < 50; n++)
-		pass(&g, &w, 100 + (size_t)n * 300);
+		pass(&g, &w, 100 + (size_t)n * 70);
 	ck_assert_uint_eq(lane->by_pipe, 0);
 	ck_assert_uint_eq(counter_read(&g.env.tally.pipes_lent), 0);
 	close_auto(&g, &w);
@@ -221,7 +221,7 @@ START_TEST(bulk_in_small_fragments_goes_by_buffer)
 	pass(&g, &w, BULK);
 	ck_assert(lane->use_pipe);
 	for (int n = 0; n < 3 && lane->use_pipe; n++)
-		pass_in_fragments(&g, &w, 150);
+		pass_in_fragments(&g, &w, 230);
 	support_note("%lu times small, %lu times thin",
 		     (unsigned long)counter_read(&choices[CHOICE_small]),
 		     (unsigned long)counter_read(&choices[CHOICE_thin]));

@@ -111,14 +111,14 @@ def build_go(folder):
 
 
 OURS = {
-    "sluice": sluice("sluice", "--mode=auto"),
-    "again": sluice("sluice again", "--mode=auto"),
+    "sluice": sluice("sluice"),
+    "again": sluice("sluice again"),
     "splice": sluice("sluice splice", "--mode=splice"),
     "copy": sluice("sluice copy", "--mode=copy"),
     "uring": sluice("sluice uring", "--mode=uring"),
     "multishot": sluice("sluice multishot", "--mode=uring", "--uring-receive=multishot"),
     "own": sluice("sluice own pipes", "--mode=splice", "--pipes=own"),
-    "busy": sluice("sluice busy-poll", "--mode=auto", "--busy-poll=auto"),
+    "busy": sluice("sluice busy-poll", "--busy-poll=auto"),
 }
 OTHERS = {
     "direct": Contestant("no forwarder", None),
