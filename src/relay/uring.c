@@ -26,8 +26,8 @@
  * leaves no trace of it; one that waits begins there whenever that byte comes
  * first. test/load/marks.py counts: of 400 marks sent right behind three bytes, 50
  * were lost so, and 168 with the worker busy; by edges none was, as none is by the
- * pump, since an edge tells of a mark before anything reads across it. So it is
- * for protocols without urgent data. There,
+ * pump: both look before they read, see urgent_look(). So it is for protocols
+ * without urgent data. There,
  *
  *	when a source has no more, a multishot receive waits for it;
  *	when that has filled a buffer, or AHEAD of them wait for the sink, it is
@@ -49,7 +49,7 @@
  * is used again, with the next generation, when nothing of it is in flight. The
  * relay is not done before that: a request holds its socket open.
  */
-#include "relay/uring_ring.h"
+#include "relay/uring.h"
 
 #include <assert.h>
 #include <stdatomic.h>
@@ -57,6 +57,7 @@
 #include <sys/eventfd.h>
 
 #include "base/util.h"
+#include "relay/uring_ring.h"
 
 #define ENTRIES	    256
 #define COMPLETIONS 4096

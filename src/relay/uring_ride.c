@@ -2,14 +2,13 @@
 /*
  * uring_ride.c - the lanes that are on a ring: see uring.c
  */
-#include "relay/uring_ring.h"
-
 #include <assert.h>
 #include <stdlib.h>
 
 #include "base/util.h"
 #include "relay/errors.h"
 #include "relay/lane.h"
+#include "relay/uring_ring.h"
 
 /* Received buffers that wait for a sink before the source is stopped. */
 #define AHEAD 4

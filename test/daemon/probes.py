@@ -111,7 +111,11 @@ def bytes_bt_has_each_byte_and_each_call(t):
     equal(nothing, totals["eagain"], "calls that moved nothing, by why")
     equal(calls_of(maps["@written"]), {how: calls[writes]["calls"] - nothing["sink_full"]}, "writes")
     fins = 2  # a read that says so moves nothing either
-    equal(calls_of(maps["@read"]), {how: calls[reads]["calls"] - nothing["source_empty"] - fins}, "reads")
+    most = calls[reads]["calls"] - fins
+    least = most - nothing["source_empty"]  # of a copy, some of these are poll(2)'s
+    got = calls_of(maps["@read"])
+    equal(list(got), [how], "kinds of reads")
+    check(least <= got[how] <= (least if how == "pipe" else most), f"{got} reads, should be {least} to {most}")
 
 
 @test(limit=60)
