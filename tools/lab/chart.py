@@ -58,3 +58,12 @@ def ladder(title, by_rung):
         svg = re.sub(f"(?i){rgb}|{colour}", f"var({variable})", svg)
     svg = re.sub(r"([\"'])(?:black|rgb\(\s*0,\s*0,\s*0\))\1", '"currentColor"', svg)
     return re.sub(r"<title>.*?</title>|<desc>.*?</desc>|xmlns(:xlink)?=\"[^\"]*\"", "", svg, flags=re.S)
+
+
+def alone(title, by_rung):
+    """The same as a file of its own: ink for a light ground and a dark one."""
+    svg = ladder(title, by_rung)
+    for variable, colour in (("--copy", "#b45f1a"), ("--splice", "#1f77b4"), ("--ink", "#777777")):
+        svg = svg.replace(f"var({variable})", colour)
+    return svg.replace("<svg", '<svg color="#777777" xmlns="http://www.w3.org/2000/svg" '
+                       'xmlns:xlink="http://www.w3.org/1999/xlink"', 1) + "\n"

@@ -13,6 +13,7 @@ import math
 import shutil
 import subprocess
 
+import chart
 import results
 from contestants import Contestant, sluice
 from counted import Counted
@@ -93,6 +94,7 @@ def options(p):
     p.add_argument("--rungs", type=some_of(RUNGS), default=list(RUNGS), metavar="A,B",
                    help=f"these alone, of {','.join(RUNGS)}")
     p.add_argument("--streams", type=numbers, default=["8", "1"], metavar="A,B", help="how many [8,1]")
+    p.add_argument("--svg", metavar="FILE", help="draw that of most streams there, with gnuplot")
     p.add_argument("--iperf3", action="store_true", help="load it with iperf3 -P, not with sluice-load")
 
 
@@ -140,6 +142,10 @@ def run(args):
         how = "on loopback" if args.loopback else "through namespaces"
         show(f"ladder, {n} stream{'s' * (n != '1')}", how, by_rung, FIGURES)
     disturbed(samples)
+    if args.svg:
+        most = max(samples, key=int)
+        with open(args.svg, "w") as f:
+            f.write(chart.alone(f"{most} streams", samples[most]))
     results.keep(args, "ladder",
                  {"seconds": args.seconds, "rounds": args.rounds, "load": "iperf3" if args.iperf3 else "sluice-load",
                   "streams": samples})
