@@ -92,6 +92,8 @@ enum conf_verdict conf_load(struct conf *conf, int argc, char **argv)
 		.pipe_size = DEFAULT_PIPE_SIZE,
 		.buffer_size = DEFAULT_BUFFER_SIZE,
 		.workers = count_cpus(),
+		.look_us = AUTO_LOOK_US,
+		.look_adapts = true,
 		.connect_timeout_ms = 10000,
 		.drain_timeout_ms = 5000,
 		.dead_timeout_ms = 180000,

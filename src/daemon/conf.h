@@ -16,6 +16,9 @@ enum stats_format {
 	STATS_JSON,
 };
 
+/* How long a worker may look before it sleeps, if it is worth it. */
+#define AUTO_LOOK_US 50
+
 /**
  * struct conf - options and rules
  * @rules:	owned

@@ -31,7 +31,6 @@
 
 /* Looking longer than this is no pause before sleeping any more. */
 #define MOST_LOOK_US 100000
-#define AUTO_LOOK_US 50
 
 static const char *const modes[] = { "splice", "copy", "auto", "uring", NULL };
 static const char *const pipes[] = { "lend", "own", NULL };

@@ -161,6 +161,7 @@ static void put_calls(struct writer *w, const struct server *s)
 	put(w, "looks", TOTAL(s, loop.look.looks));
 	put(w, "found", TOTAL(s, loop.look.found));
 	put(w, "crowded", TOTAL(s, loop.look.crowded));
+	put(w, "vain", TOTAL(s, loop.look.vain));
 	close_section(w);
 }
 

@@ -41,7 +41,7 @@ static const char text[] =
 	"more\n"
 	"                            up to N microseconds, or as long as it "
 	"pays\n"
-	"                            [off]\n"
+	"                            [auto]\n"
 	"      --connect-timeout=TIME  for each address of a target [10s]\n"
 	"      --drain-timeout=TIME  from SIGTERM to cutting off [5s]\n"
 	"      --idle-timeout=TIME   end connections without a byte either "

@@ -10,13 +10,17 @@
  * for what does not come is wasted, and takes the cpu from whoever would send
  * it. So a thread learns:
  *
- *	while it does not pay, one wait in many tries it: a few tries in a row
- *	  that find something make it the rule, one that does not makes the
- *	  next try rarer;
- *	while it pays, each look that finds nothing halves the time, down to
- *	  none, and each that does doubles it, up to the most;
+ *	while it sleeps, one wait in many tries it: a few tries in a row that
+ *	  find something make it the rule, one that does not makes the next try
+ *	  rarer;
+ *	while it is the rule, each look that finds nothing halves the time, down
+ *	  to none, and each that does doubles it, up to the most;
  *	it gives way to others at each turn (sched_yield(2)); when one of them
- *	  really took the cpu, it stops at once, for longer each time.
+ *	  really took the cpu, it stops at once, for longer each time;
+ *	a look that finds something has only paid if the peers answer sooner for
+ *	  it: a stretch of looks in which waits do not follow each other half as
+ *	  fast again as in the stretch of sleep before ends it, for longer each
+ *	  time; and now and then it sleeps for a few waits, to compare anew.
  *
  * What is there at the first look proves nothing: a sleep would have ended at
  * once too.
@@ -37,13 +41,18 @@
 
 /* One wait in so many is a try: at first, and at most after failures. */
 #define EVERY_FIRST 16
-#define EVERY_MOST  1024
+#define EVERY_MOST  4096
 
 /* Not worth the calls below this. */
 #define LEAST_US 6
 
 /* What takes longer than the most divided by this costs more than it saves. */
 #define LATE 2
+
+/* Waits between two looks at the pace, and stretches of them before it is
+ * compared anew with that of sleep. */
+#define STRETCH	  64
+#define STRETCHES 64
 
 void look_init(struct look *l, unsigned most_us, bool adapts)
 {
@@ -60,58 +69,93 @@ bool look_is_due(struct look *l)
 {
 	if (!l->most_us)
 		return false;
-	return l->us || l->streak || ++l->waits >= l->every;
+	l->waits++;
+	return l->us || l->streak || l->waits >= l->every;
 }
 
-static void look_rarely(struct look *l, unsigned every)
+/* From now on, @now, waits are of another kind. */
+static void begin_stretch(struct look *l, uint64_t now)
 {
-	l->us = l->streak = l->waits = 0;
-	l->every = every < EVERY_MOST ? every : EVERY_MOST;
+	l->waits = 0;
+	l->since_ns = now;
 }
 
-static void learn_paid(struct look *l)
+static void look_rarely(struct look *l, unsigned every, uint64_t now)
+{
+	l->us = l->streak = 0;
+	l->every = every < EVERY_MOST ? every : EVERY_MOST;
+	begin_stretch(l, now);
+}
+
+static void learn_paid(struct look *l, uint64_t now)
 {
 	if (l->us) {
 		l->us = 2 * l->us < l->most_us ? 2 * l->us : l->most_us;
-		l->every -= l->every > EVERY_FIRST;
-	} else if (++l->streak >= LEARN) {
-		l->us = l->most_us;
+		return;
 	}
+	if (++l->streak < LEARN)
+		return;
+	l->us = l->most_us;
+	l->stretches = 0;
+	begin_stretch(l, now);
 }
 
-static void learn_missed(struct look *l)
+static void learn_missed(struct look *l, uint64_t now)
 {
 	if (!l->us)
-		look_rarely(l, 2 * l->every);
+		look_rarely(l, 2 * l->every, now);
 	else if (l->us / 2 < LEAST_US)
-		look_rarely(l, l->every);
+		look_rarely(l, l->every, now);
 	else
 		l->us /= 2;
 }
 
-/* Whether others had this thread's cpu since this was last asked. */
-static bool was_switched(struct look *l)
+/* At the end of a stretch of looks: whether the peers are quicker for it. */
+static void learn_pace(struct look *l, uint64_t now)
 {
-	struct rusage use;
-	long before = l->switches;
+	uint64_t awake_ns = (now - l->since_ns) / l->waits;
 
-	if (getrusage(RUSAGE_THREAD, &use))
-		return false;
-	l->switches = use.ru_nivcsw;
-	return l->switches != before;
+	if (3 * awake_ns > 2 * l->asleep_ns) {
+		counter_add(&l->vain, 1);
+		look_rarely(l, 2 * l->every, now);
+		return;
+	}
+	if (l->every > EVERY_FIRST)
+		l->every /= 2;
+	begin_stretch(l, now);
+	if (++l->stretches == STRETCHES)
+		look_rarely(l, EVERY_FIRST, now);
 }
 
-/* A look that began with nothing took @ns, and @found something or not. */
-static void learn(struct look *l, bool found, uint64_t ns)
+/* How often others took this thread's cpu. */
+static long switches(void)
 {
-	if (was_switched(l)) {
+	struct rusage use;
+
+	return getrusage(RUSAGE_THREAD, &use) ? 0 : use.ru_nivcsw;
+}
+
+/* A look that began with nothing ended @now, after @ns; it @found something or
+ * not, and others took the cpu meanwhile or not. */
+static void learn(struct look *l, bool found, bool crowded, uint64_t ns,
+		  uint64_t now)
+{
+	if (crowded) {
 		counter_add(&l->crowded, 1);
-		look_rarely(l, 2 * l->every);
+		look_rarely(l, 2 * l->every, now);
 	} else if (found && ns <= 1000ull * l->most_us / LATE) {
-		learn_paid(l);
+		learn_paid(l, now);
 	} else {
-		learn_missed(l);
+		learn_missed(l, now);
 	}
+	if (l->us && l->waits >= STRETCH)
+		learn_pace(l, now);
+}
+
+/* The first look of a try: what was before it was sleep. */
+static void begin_try(struct look *l, uint64_t now)
+{
+	l->asleep_ns = (now - l->since_ns) / l->waits;
 }
 
 /**
@@ -124,19 +168,26 @@ static void learn(struct look *l, bool found, uint64_t ns)
 int look_wait(struct look *l, int epfd, struct epoll_event *ev, int room)
 {
 	uint64_t most = 1000ull * (l->us ? l->us : l->most_us);
-	uint64_t start = 0, took = 0;
+	uint64_t start, took = 0;
+	long before;
 	int n = epoll_wait(epfd, ev, room, 0);
 
 	counter_add(&l->looks, 1);
-	if (!n)
-		start = now_ns();
+	counter_add(&l->found, n > 0);
+	if (n)
+		return n;
+
+	start = now_ns();
+	before = l->adapts ? switches() : 0;
+	if (!l->us && !l->streak)
+		begin_try(l, start);
 	while (!n && took < most) {
 		sched_yield();
 		n = epoll_wait(epfd, ev, room, 0);
 		took = now_ns() - start;
 	}
 	counter_add(&l->found, n > 0);
-	if (start && l->adapts)
-		learn(l, n > 0, took);
+	if (l->adapts)
+		learn(l, n > 0, switches() != before, took, start + took);
 	return n;
 }

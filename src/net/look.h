@@ -16,20 +16,22 @@
  * @adapts:	look as long as it pays, up to @most_us; else always so long
  * @us:		how long it looks now; 0 while it does not pay
  * @every:	while it does not pay: one wait in so many tries it
- * @waits:	since the last try
  * @streak:	tries in a row that paid
- * @switches:	how often others had this thread's cpu, when last asked
+ * @waits:	in this stretch of sleep or of looks, which began at @since_ns
+ * @stretches:	of looks, since there was one of sleep
+ * @asleep_ns:	from wait to wait, in that one
  * @looks:	waits that began with looking; @found: and ended with it
  * @crowded:	of those: others took the cpu meanwhile
+ * @vain:	stretches of looks that made nobody quicker
  *
  * All zero never looks.
  */
 struct look {
 	unsigned most_us;
 	bool adapts;
-	unsigned us, every, waits, streak;
-	long switches;
-	counter looks, found, crowded;
+	unsigned us, every, streak, waits, stretches;
+	uint64_t since_ns, asleep_ns;
+	counter looks, found, crowded, vain;
 };
 
 void look_init(struct look *l, unsigned most_us, bool adapts);

@@ -71,6 +71,17 @@ def messages_go_through_while_it_learns(t):
     exchange(client, server, 1, 3000000)
 
 
+@test(each=[{}, {"busy-poll": "auto"}, {"busy-poll": "off"}])
+def unless_told_otherwise_it_learns(t):
+    backend = t.backend()
+    s = t.forward(backend, "--workers=1")
+    client, server = t.pair(s, backend)
+    for n in range(100):
+        exchange(client, server, n, 64)
+    looks = s.stats()["busy_poll"]["looks"]
+    equal(looks > 0, t.way.get("busy-poll") != "off", f"that it looks, {looks} times")
+
+
 @test(each=[{"busy-poll": "auto"}, {"busy-poll": "50"}, {"busy-poll": "off"}])
 def at_rest_it_sleeps_whatever_it_was_told(t):
     backend = t.backend()

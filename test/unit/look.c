@@ -22,14 +22,16 @@ int __wrap_getrusage(int who, struct rusage *use);
 int __wrap_clock_gettime(clockid_t id, struct timespec *ts);
 
 static uint64_t clock_ns, event_ns;
-static unsigned asked;
+static unsigned asked, asleep_us;
 static long switches;
+static bool crowd; /* others take the cpu at each turn */
 
 int __wrap_epoll_wait(int fd, struct epoll_event *ev, int room, int ms)
 {
 	(void)fd, (void)ev;
 	ck_assert_int_eq(ms, 0);
 	ck_assert_int_eq(room, 1);
+	switches += crowd && asked;
 	asked++;
 	clock_ns += STEP_NS;
 	return clock_ns >= event_ns;
@@ -57,6 +59,8 @@ static void open_look(bool adapts)
 {
 	look_init(&look, MOST_US, adapts);
 	clock_ns = NS_PER_SEC;
+	asleep_us = 100;
+	crowd = false;
 }
 
 /* A look that something happens in after @us. Return: what it returned. */
@@ -69,13 +73,15 @@ static int look_with(unsigned us)
 	return look_wait(&look, 0, &ev, 1);
 }
 
-/* Waits, with sleep between them, until there is to be a look. */
+/* Waits, each asleep for @asleep_us, until there is to be a look. */
 static unsigned waits_until_due(void)
 {
 	unsigned n = 1;
 
-	while (!look_is_due(&look))
+	while (!look_is_due(&look)) {
+		clock_ns += 1000ull * asleep_us;
 		ck_assert_uint_lt(n++, 100000);
+	}
 	return n;
 }
 
@@ -150,14 +156,14 @@ START_TEST(tries_in_vain_become_rare)
 	unsigned waits, before = 0;
 
 	open_look(true);
-	for (int i = 0; i < 8; i++) {
+	for (int i = 0; i < 10; i++) {
 		waits = waits_until_due();
 		ck_assert_uint_gt(waits, before);
-		before = waits < 1024 ? waits : waits - 1;
+		before = waits < 4096 ? waits : waits - 1;
 		look_with(NEVER);
 	}
-	ck_assert_uint_eq(waits, 1024);
-	ck_assert_uint_eq(waits_until_due(), 1024);
+	ck_assert_uint_eq(waits, 4096);
+	ck_assert_uint_eq(waits_until_due(), 4096);
 }
 END_TEST
 
@@ -215,14 +221,107 @@ START_TEST(who_takes_the_cpu_stops_it_at_once_and_for_longer_each_time)
 	open_look(true);
 	for (int i = 0; i < 6; i++) {
 		teach();
-		switches++;
+		crowd = true;
 		look_with(5);
+		crowd = false;
 		ck_assert_uint_eq(look.us, 0);
 		waits = waits_until_due();
 		ck_assert_uint_gt(waits, before);
 		before = waits;
 	}
 	ck_assert_uint_eq(counter_read(&look.crowded), 6);
+}
+END_TEST
+
+START_TEST(who_had_the_cpu_between_two_looks_is_no_reason)
+{
+	open_look(true);
+	for (int i = 0; i < 3; i++) {
+		switches++;
+		waits_until_due();
+		look_with(5);
+	}
+	ck_assert_uint_eq(look.us, MOST_US);
+	switches++;
+	look_with(5);
+	ck_assert_uint_eq(look.us, MOST_US);
+	ck_assert_uint_eq(counter_read(&look.crowded), 0);
+}
+END_TEST
+
+/* Has it compare: a first stretch of sleep has no beginning. */
+static void settle(void)
+{
+	teach();
+	while (look.us) {
+		ck_assert(look_is_due(&look));
+		look_with(5);
+	}
+	ck_assert_uint_eq(counter_read(&look.vain), 0);
+}
+
+/* Has it look, with an answer after @us, while it wants to.
+ * Return: for how many waits, @most at most. */
+static unsigned looks_until_asleep(unsigned us, unsigned most)
+{
+	unsigned n = 0;
+
+	while (look.us && n < most) {
+		ck_assert(look_is_due(&look));
+		ck_assert_int_eq(look_with(us), 1);
+		n++;
+	}
+	return n;
+}
+
+START_TEST(it_goes_on_while_the_peers_are_quicker_for_it_and_compares_anew)
+{
+	open_look(true);
+	settle();
+	asleep_us = 24;
+	for (int i = 0; i < 5; i++) {
+		ck_assert_uint_eq(waits_until_due(), 16);
+		teach();
+		ck_assert_uint_eq(looks_until_asleep(14, 10000), 64 * 64);
+	}
+	ck_assert_uint_eq(counter_read(&look.vain), 0);
+}
+END_TEST
+
+START_TEST(it_stops_when_nobody_is_quicker_for_it_for_longer_each_time)
+{
+	unsigned waits, before = 0;
+
+	open_look(true);
+	settle();
+	asleep_us = 18;
+	for (int i = 0; i < 8; i++) {
+		waits = waits_until_due();
+		ck_assert_uint_gt(waits, before);
+		before = waits;
+		teach();
+		ck_assert_uint_eq(looks_until_asleep(14, 10000), 64);
+	}
+	ck_assert_uint_eq(counter_read(&look.vain), 8);
+}
+END_TEST
+
+/* Or a thread that others crowd out now and then would nearly always sleep. */
+START_TEST(a_stretch_that_pays_makes_good_what_did_not)
+{
+	open_look(true);
+	for (int i = 0; i < 9; i++) {
+		waits_until_due();
+		look_with(NEVER);
+	}
+	ck_assert_uint_eq(waits_until_due(), 4096);
+	teach();
+	ck_assert_uint_eq(looks_until_asleep(5, 64 * 20), 64 * 20);
+	crowd = true;
+	look_with(5);
+	crowd = false;
+	ck_assert_uint_eq(look.us, 0);
+	ck_assert_uint_eq(waits_until_due(), 32);
 }
 END_TEST
 
@@ -242,5 +341,12 @@ int main(void)
 	tcase_add_test(tc, what_is_there_at_once_proves_nothing);
 	tcase_add_test(
 		tc, who_takes_the_cpu_stops_it_at_once_and_for_longer_each_time);
+	tcase_add_test(tc, who_had_the_cpu_between_two_looks_is_no_reason);
+	tcase_add_test(
+		tc,
+		it_goes_on_while_the_peers_are_quicker_for_it_and_compares_anew);
+	tcase_add_test(
+		tc, it_stops_when_nobody_is_quicker_for_it_for_longer_each_time);
+	tcase_add_test(tc, a_stretch_that_pays_makes_good_what_did_not);
 	return support_main(s);
 }

@@ -118,7 +118,7 @@ OURS = {
     "uring": sluice("sluice uring", "--mode=uring"),
     "multishot": sluice("sluice multishot", "--mode=uring", "--uring-receive=multishot"),
     "own": sluice("sluice own pipes", "--mode=splice", "--pipes=own"),
-    "busy": sluice("sluice busy-poll", "--busy-poll=auto"),
+    "asleep": sluice("sluice --busy-poll=off", "--busy-poll=off"),
 }
 OTHERS = {
     "direct": Contestant("no forwarder", None),

@@ -19,7 +19,7 @@ from table import ratios
 HELP = "what --rcvbuf, --sndbuf, --notsent-lowat, --congestion, --busy-poll and --pipes=own do here"
 BASE = "as it comes"
 OPTIONS = [f"--{name}={size}" for name in ("rcvbuf", "sndbuf") for size in ("64K", "256K", "4M")] + \
-          ["--notsent-lowat=16K", "--notsent-lowat=128K", "--busy-poll=auto", "--busy-poll=50", "--pipes=own"]
+          ["--notsent-lowat=16K", "--notsent-lowat=128K", "--busy-poll=off", "--busy-poll=50", "--pipes=own"]
 WORK = {"bulk-8": (Stream(8), BULK_FIGURES, ("gbit_s", "cpu_s_per_gib")),
         "rr-16": (Requests(16), RR_FIGURES, ("transactions_per_s", "p99_us", "cpu_us_per_transaction"))}
 
