@@ -39,10 +39,25 @@ PROGRAMS = ('src/sluice', 'src/liblib.a')  # each test's own program is built wh
 FLOW, LISTENER, LISTENING, WORKER = 'daemon/flow.c', 'daemon/listener.c', 'daemon/listening.c', 'daemon/worker.c'
 SERVER, CIRCLE, SWEEP, PARSE = 'daemon/server.c', 'daemon/circle.c', 'daemon/sweep.c', 'daemon/parse.c'
 CONF_FILE, REPORT, LOG, PIPES = 'daemon/conf_file.c', 'daemon/report.c', 'base/log.c', 'relay/pipes.c'
-NET, QUIET, LIB = 'net/*.c', 'relay/quiet.c', 'lib.c'
+NET, LOOK, QUIET, LIB = 'net/*.c', 'net/look.c', 'relay/quiet.c', 'lib.c'
 
 # name, file under src or a pattern of files, what is there, what is put in its place, the tests that should find it
 MISTAKES = [
+    # a wait
+    ('looking_is_the_rule_whether_or_not_it_pays', LOOK, 'if (3 * awake_ns > 2 * l->asleep_ns) {', 'if (0) {',
+     ['unit / look']),
+    ('looking_never_pays', LOOK, 'if (3 * awake_ns > 2 * l->asleep_ns) {', 'if (1) {',
+     ['unit / look']),
+    ('sleep_is_never_compared_with_anew', LOOK, 'if (++l->stretches == STRETCHES)', 'if (0)',
+     ['unit / look']),
+    ('others_that_had_the_cpu_are_not_forgiven', LOOK, '		l->every /= 2;', '		;',
+     ['unit / look']),
+    ('others_that_had_the_cpu_before_count', LOOK, 'before = l->adapts ? switches() : 0;', 'before = 0;',
+     ['unit / look']),
+    ('others_that_take_the_cpu_do_not_matter', LOOK, '	if (crowded) {', '	if (0) {',
+     ['unit / look']),
+    ('it_does_not_look_unless_told', 'daemon/conf.c', '.look_us = AUTO_LOOK_US,', '.look_us = 0,',
+     ['daemon / sockets: unless told otherwise']),
     # a connection
     ('second_address_is_never_tried', FLOW,
      '	target->fd = flow_connect(f);\n', '	target->fd = -1;\n', ['transcript / targets: each address']),
@@ -301,6 +316,8 @@ class Tree:
     def test_part(self, suite, name, part):
         """Without meson, which takes it for an error that the numbers of TAP have gaps."""
         test = self.tests[suite, name]
+        if len(test['cmd']) == 1:
+            raise Wrong(f'is for a part of {name}, which is one program')
         try:
             status, said = run(test['cmd'] + [part], TEST_S, cwd=self.build, env=dict(os.environ, **test['env']))
         except Wrong as e:
