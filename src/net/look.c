@@ -27,7 +27,7 @@
  *
  * At rest it costs nothing: a thread without events does not wake up to look.
  * The clock and the count of switches are read only in here, when there was
- * nothing to do at once.
+ * nothing to do at once, or once in a stretch of sleep.
  */
 #include "net/look.h"
 
@@ -40,7 +40,7 @@
 #define LEARN 3
 
 /* One wait in so many is a try: at first, and at most after failures. */
-#define EVERY_FIRST 16
+#define EVERY_FIRST 32
 #define EVERY_MOST  4096
 
 /* Not worth the calls below this. */
@@ -49,10 +49,14 @@
 /* What takes longer than the most divided by this costs more than it saves. */
 #define LATE 2
 
+/* Waits of sleep before a try that are timed: not all since the last one, there
+ * may have been a rest between. */
+#define SAMPLE 16
+
 /* Waits between two looks at the pace, and stretches of them before it is
  * compared anew with that of sleep. */
 #define STRETCH	  64
-#define STRETCHES 64
+#define STRETCHES 128
 
 void look_init(struct look *l, unsigned most_us, bool adapts)
 {
@@ -70,21 +74,23 @@ bool look_is_due(struct look *l)
 	if (!l->most_us)
 		return false;
 	l->waits++;
-	return l->us || l->streak || l->waits >= l->every;
+	if (l->us || l->streak)
+		return true;
+	if (l->waits + SAMPLE == l->every)
+		l->since_ns = now_ns();
+	return l->waits >= l->every;
 }
 
-/* From now on, @now, waits are of another kind. */
+static void look_rarely(struct look *l, unsigned every)
+{
+	l->us = l->streak = l->waits = 0;
+	l->every = every < EVERY_MOST ? every : EVERY_MOST;
+}
+
 static void begin_stretch(struct look *l, uint64_t now)
 {
 	l->waits = 0;
 	l->since_ns = now;
-}
-
-static void look_rarely(struct look *l, unsigned every, uint64_t now)
-{
-	l->us = l->streak = 0;
-	l->every = every < EVERY_MOST ? every : EVERY_MOST;
-	begin_stretch(l, now);
 }
 
 static void learn_paid(struct look *l, uint64_t now)
@@ -100,12 +106,12 @@ static void learn_paid(struct look *l, uint64_t now)
 	begin_stretch(l, now);
 }
 
-static void learn_missed(struct look *l, uint64_t now)
+static void learn_missed(struct look *l)
 {
 	if (!l->us)
-		look_rarely(l, 2 * l->every, now);
+		look_rarely(l, 2 * l->every);
 	else if (l->us / 2 < LEAST_US)
-		look_rarely(l, l->every, now);
+		look_rarely(l, l->every);
 	else
 		l->us /= 2;
 }
@@ -117,14 +123,14 @@ static void learn_pace(struct look *l, uint64_t now)
 
 	if (3 * awake_ns > 2 * l->asleep_ns) {
 		counter_add(&l->vain, 1);
-		look_rarely(l, 2 * l->every, now);
+		look_rarely(l, 2 * l->every);
 		return;
 	}
 	if (l->every > EVERY_FIRST)
 		l->every /= 2;
 	begin_stretch(l, now);
 	if (++l->stretches == STRETCHES)
-		look_rarely(l, EVERY_FIRST, now);
+		look_rarely(l, EVERY_FIRST);
 }
 
 /* How often others took this thread's cpu. */
@@ -142,20 +148,20 @@ static void learn(struct look *l, bool found, bool crowded, uint64_t ns,
 {
 	if (crowded) {
 		counter_add(&l->crowded, 1);
-		look_rarely(l, 2 * l->every, now);
+		look_rarely(l, 2 * l->every);
 	} else if (found && ns <= 1000ull * l->most_us / LATE) {
 		learn_paid(l, now);
 	} else {
-		learn_missed(l, now);
+		learn_missed(l);
 	}
 	if (l->us && l->waits >= STRETCH)
 		learn_pace(l, now);
 }
 
-/* The first look of a try: what was before it was sleep. */
+/* The first look of a try: the waits before it were sleep. */
 static void begin_try(struct look *l, uint64_t now)
 {
-	l->asleep_ns = (now - l->since_ns) / l->waits;
+	l->asleep_ns = (now - l->since_ns) / (l->waits + SAMPLE - l->every);
 }
 
 /**

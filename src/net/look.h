@@ -17,7 +17,8 @@
  * @us:		how long it looks now; 0 while it does not pay
  * @every:	while it does not pay: one wait in so many tries it
  * @streak:	tries in a row that paid
- * @waits:	in this stretch of sleep or of looks, which began at @since_ns
+ * @waits:	in this stretch of sleep or of looks
+ * @since_ns:	when that of looks began, or the last part of that of sleep
  * @stretches:	of looks, since there was one of sleep
  * @asleep_ns:	from wait to wait, in that one
  * @looks:	waits that began with looking; @found: and ended with it
