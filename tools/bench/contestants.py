@@ -54,6 +54,17 @@ class Built:
         if done.returncode:
             raise Trouble(f"cannot build sluice:\n{done.stderr}")
 
+    def take(self, folder):
+        """The build that is named, as it is; that of tools/run, made if need be, if none is."""
+        if not folder:
+            self.make()
+            return
+        self.use(os.path.abspath(folder))
+        for path in (self.sluice, self.load):
+            if not os.access(path, os.X_OK):
+                raise Trouble(f"{path} is no program that this user may run; "
+                              "--build should name a build of sluice")
+
     def has_uring(self):
         return os.path.exists(self.sluice) and not subprocess.run([self.sluice, "--mode=uring", "--version"],
                                                                   capture_output=True, check=False).returncode
