@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""The lab in its namespaces: what it measures agrees with itself, and it leaves nothing behind."""
+"""The lab and the bench in namespaces: what they say agrees with itself, and nothing is left."""
 import json
 import os
 import re
@@ -9,7 +9,7 @@ import signal
 import subprocess
 import sys
 
-from driver import BRIEF, NAME, agrees, command, lab, results, table, well
+from driver import BRIEF, NAME, NET, ROOT, agrees, build, command, lab, results, table, well
 
 from kit import Skip, check, equal, proc, run, test  # found by driver
 
@@ -132,6 +132,52 @@ def a_namespace_of_somebody_else_is_left_alone(t):
     equal(well(t, "down"), f"{NAME} is not up\n", "down")
     equal(left(), [f"/run/netns/{NAME}-server"], "what is left")
     equal(settings(), before, "sysctls")
+
+
+SPY = """#!/bin/sh
+echo "$*" >>{log}
+exec {load} "$@"
+"""
+
+
+def spied_on(t):
+    """A build whose sluice-load writes down what it is told. Return: its folder, and the file."""
+    folder = t.folder()
+    log, load = os.path.join(folder, "log"), os.path.join(folder, "tools", "load", "sluice-load")
+    for path in (os.path.join(folder, "src"), os.path.dirname(load)):
+        os.makedirs(path)
+    os.symlink(t.binary, os.path.join(folder, "src", "sluice"))
+    with open(load, "w") as f:
+        f.write(SPY.format(log=log, load=os.path.join(build(t), "tools", "load", "sluice-load")))
+    os.chmod(load, 0o755)
+    return folder, log
+
+
+@test(limit=60)
+def the_bench_measures_requests_in_a_pipeline(t):
+    before, (folder, log) = in_namespaces(t), spied_on(t)
+    path, rows = os.path.join(folder, "results"), ["rr-1"] + [f"rr-{n}-piped" for n in (1, 64, 512)]
+    run_it = os.path.join(ROOT, "tools", "bench", "run")
+    who = ("--only", "copy-8k,splice-1m", "--base", "copy-8k")
+    p = subprocess.run([run_it, *rows, *who, "--name", NAME, "--net", NET, "--build", folder,
+                        "--json", path, *BRIEF], capture_output=True, text=True, timeout=50,
+                       check=False)
+    equal((p.returncode, p.stderr), (0, ""), f"tools/bench/run: {p.stdout}")
+    samples = results(path)["samples"]
+    equal(list(samples), rows, "rows")
+    for row, by_who in samples.items():
+        equal(list(by_who), ["sluice copy 8K", "sluice splice 1M"], f"contestants of {row}")
+        shown = table(p.stdout, f"### {row}: ")
+        for who, (sample,) in by_who.items():
+            check(sample["tps"] > 0 and not sample["errors"], f"{row}, {who}: {sample}")
+            agrees(shown[who], [sample], {"a second": ("tps", ".0f"), "p99 us": ("p99", ".0f")})
+    equal(p.stdout.count("| sluice splice 1M / sluice copy 8K | "), len(rows), "ratios")
+    with open(log) as f:
+        told = re.findall(r"^rr \S+ --seconds 0\.2 (.*)", f.read(), re.M)
+    piped = [f"-N {n} --size 32 --pipeline 16" for n in (1, 64, 512)]
+    equal(told[::2], ["-N 1 --size 32", *piped], "what the load was told")
+    equal(told[1::2], told[::2], "what it was told for the other contestant")
+    nothing_is_left(before)
 
 
 FAKE = """#!{python}

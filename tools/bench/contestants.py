@@ -54,6 +54,17 @@ class Built:
         if done.returncode:
             raise Trouble(f"cannot build sluice:\n{done.stderr}")
 
+    def take(self, folder):
+        """The build that is named, as it is; that of tools/run, made if need be, if none is."""
+        if not folder:
+            self.make()
+            return
+        self.use(os.path.abspath(folder))
+        for path in (self.sluice, self.load):
+            if not os.access(path, os.X_OK):
+                raise Trouble(f"{path} is no program that this user may run; "
+                              "--build should name a build of sluice")
+
     def has_uring(self):
         return os.path.exists(self.sluice) and not subprocess.run([self.sluice, "--mode=uring", "--version"],
                                                                   capture_output=True, check=False).returncode
@@ -69,11 +80,13 @@ class Contestant:
     conf      what the file {conf} holds, with the same fields
     needs     programs and files without which it cannot run
     uring     whether sluice must have been built with io_uring
+    by_name   whether it is measured only if somebody names it
     """
 
-    def __init__(self, name, command, conf="", needs=(), uring=False):
+    def __init__(self, name, command, conf="", needs=(), uring=False, by_name=False):
         self.name, self.command, self.conf, self.needs, self.uring = name, command, conf, needs, uring
         self.direct = command is None
+        self.by_name = by_name
 
     def missing(self):
         """What it lacks on this machine, None if nothing."""
@@ -94,14 +107,14 @@ class Contestant:
         return shlex.split(self.command.format(**fields))
 
 
-def sluice(name, *options):
+def sluice(name, *options, by_name=False):
     return Contestant(name, f"{{sluice}} --workers={{workers}} {' '.join(options)} {{listen}} {{target}}",
-                      uring="--mode=uring" in options)
+                      uring="--mode=uring" in options, by_name=by_name)
 
 
-def socat(size):
+def socat(size, by_name=False):
     return Contestant(f"socat {size // 1024}K", f"socat -b {size} TCP-LISTEN:{{port}},bind={{host}},reuseaddr,fork,"
-                      "backlog=1024 TCP:{target}", needs=("socat",))
+                      "backlog=1024 TCP:{target}", needs=("socat",), by_name=by_name)
 
 
 def build_go(folder):
@@ -116,9 +129,15 @@ OURS = {
     "splice": sluice("sluice splice", "--mode=splice"),
     "copy": sluice("sluice copy", "--mode=copy"),
     "uring": sluice("sluice uring", "--mode=uring"),
-    "multishot": sluice("sluice multishot", "--mode=uring", "--uring-receive=multishot"),
-    "own": sluice("sluice own pipes", "--mode=splice", "--pipes=own"),
-    "asleep": sluice("sluice --busy-poll=off", "--busy-poll=off"),
+    "multishot": sluice("sluice multishot", "--mode=uring", "--uring-receive=multishot",
+                        by_name=True),
+    "own": sluice("sluice own pipes", "--mode=splice", "--pipes=own", by_name=True),
+    "asleep": sluice("sluice --busy-poll=off", "--busy-poll=off", by_name=True),
+    # Rungs of the ladder of tools/lab, to stand beside those of socat.
+    "copy-8k": sluice("sluice copy 8K", "--mode=copy", "--buffer-size=8K", by_name=True),
+    "copy-16k": sluice("sluice copy 16K", "--mode=copy", "--buffer-size=16K", by_name=True),
+    "copy-64k": sluice("sluice copy 64K", "--mode=copy", "--buffer-size=64K", by_name=True),
+    "splice-1m": sluice("sluice splice 1M", "--mode=splice", "--pipe-size=1m", by_name=True),
 }
 OTHERS = {
     "direct": Contestant("no forwarder", None),
@@ -131,6 +150,7 @@ OTHERS = {
     "proxyd": Contestant("socket-proxyd", f"systemd-socket-activate -l {{listen}} {PROXYD} -c 20000 {{target}}",
                          needs=("systemd-socket-activate", PROXYD)),
     "socat-8k": socat(8192),
+    "socat-16k": socat(16384, by_name=True),
     "socat-64k": socat(65536),
     "rinetd": Contestant("rinetd", "rinetd -f -c {conf}", "{host} {port} {thost} {tport}\n", ("rinetd",)),
     "go": Contestant("Go io.Copy", "{folder}/go-copy {listen} {target}", needs=("go",)),

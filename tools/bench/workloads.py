@@ -146,17 +146,21 @@ class Bulk:
 
 
 class Exchange:
-    """Requests and answers: rr on CONNECTIONS that stay, or crr, each on a new one."""
+    """Requests and answers: rr on CONNECTIONS that stay, DEPTH under way on each, or crr, each on a
+    new one.
+    """
 
-    def __init__(self, kind, connections, size=32, pinned=True):
-        self.args = [kind, ["-N", connections] if kind == "rr" else ["-K", connections], size]
-        self.pinned = pinned
+    def __init__(self, kind, connections, size=32, pinned=True, depth=1):
+        self.kind, self.pinned = kind, pinned
+        self.args = ["-N" if kind == "rr" else "-K", connections, "--size", size]
+        self.args += ["--pipeline", depth] if depth > 1 else []
         what = "request and answer" if kind == "rr" else "connect, request, answer, close"
-        self.about = f"{what}, {size} bytes, {connections} at a time" + ("" if pinned else ", not pinned")
+        self.about = f"{what}, {size} bytes, {connections} at a time" + (
+            f", {depth} under way on each" if depth > 1 else "") + (
+            "" if pinned else ", not pinned")
 
     def _run(self, bench, where, seconds):
-        kind, n, size = self.args
-        return result(bench.client(kind, where, "--seconds", seconds, *n, "--size", size), kind)
+        return result(bench.client(self.kind, where, "--seconds", seconds, *self.args), self.kind)
 
     def sample(self, bench, contestant):
         where = bench.start(contestant)
@@ -307,6 +311,8 @@ WORKLOADS = {
     "reverse-1": Bulk(1, True), "reverse-8": Bulk(8, True), "reverse-64": Bulk(64, True),
     "mtu-8": Bulk(8, mtu=True),
     "rr-1": Exchange("rr", 1), "rr-16": Exchange("rr", 16), "rr-64": Exchange("rr", 64), "rr-512": Exchange("rr", 512),
+    "rr-1-piped": Exchange("rr", 1, depth=16), "rr-64-piped": Exchange("rr", 64, depth=16),
+    "rr-512-piped": Exchange("rr", 512, depth=16),
     "rr-100": Exchange("rr", 100), "fair-1": Mixed(1, 100), "fair-8": Mixed(8, 100),
     "rr-1-free": Exchange("rr", 1, pinned=False), "rr-16-free": Exchange("rr", 16, pinned=False),
     "rr-1K": Exchange("rr", 8, 1 << 10), "rr-4K": Exchange("rr", 8, 4 << 10), "rr-16K": Exchange("rr", 8, 16 << 10),

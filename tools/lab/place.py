@@ -85,13 +85,7 @@ def need_root(what):
 
 def use_build(args):
     """Makes the build, or takes the one that is named."""
-    if not args.build:
-        contestants.BUILT.make()
-        return
-    contestants.BUILT.use(os.path.abspath(args.build))
-    for path in (contestants.BUILT.sluice, contestants.BUILT.load):
-        if not os.access(path, os.X_OK):
-            raise Trouble(f"{path} is no program that this user may run; --build should name a build of sluice")
+    contestants.BUILT.take(args.build)
 
 
 @contextlib.contextmanager

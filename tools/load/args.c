@@ -16,6 +16,7 @@
 #define SECONDS_MAX	86400
 #define CONNECTIONS_MAX 20000
 #define SIZE_MAX_RR	(1 << 20)
+#define PIPELINE_MAX	1024
 #define GRACE_S		30  /* default timeout, on top of --seconds */
 #define PATIENCE_S	120 /* default timeout without --seconds */
 #define SERVE_S		600 /* default timeout of the server */
@@ -31,7 +32,10 @@ static const char help[] =
 	"      As many bytes as possible, or N of all streams together; from\n"
 	"      the server with --reverse, and each verified with --check.\n"
 	"  sluice-load rr TARGET --seconds S [-N CONNECTIONS] [--size BYTES]\n"
-	"      Request and answer, in turn, on connections that stay.\n"
+	"                 [--pipeline DEPTH]\n"
+	"      Request and answer, in turn, on connections that stay. With\n"
+	"      --pipeline not one request but DEPTH, 1 to 1024, are under way\n"
+	"      on each, and are answered in their order.\n"
 	"  sluice-load crr TARGET --seconds S|--count N [-K PARALLEL]\n"
 	"                  [--size BYTES]\n"
 	"      Connect, request, answer, close.\n"
@@ -59,6 +63,7 @@ enum {
 	O_BYTES,
 	O_COUNT,
 	O_SIZE,
+	O_PIPELINE,
 	O_REVERSE,
 	O_TIMEOUT,
 	O_UNREAD,
@@ -73,6 +78,7 @@ static const struct option long_options[] = {
 	{ "bytes", required_argument, NULL, O_BYTES },
 	{ "count", required_argument, NULL, O_COUNT },
 	{ "size", required_argument, NULL, O_SIZE },
+	{ "pipeline", required_argument, NULL, O_PIPELINE },
 	{ "reverse", no_argument, NULL, O_REVERSE },
 	{ "timeout", required_argument, NULL, O_TIMEOUT },
 	{ "unread", no_argument, NULL, O_UNREAD },
@@ -87,7 +93,7 @@ static const struct {
 	[SERVE] = { "serve", { O_SINK, O_ECHO, O_SOURCE, O_CHECK, O_TIMEOUT } },
 	[BULK] = { "bulk",
 		   { 'P', O_SECONDS, O_BYTES, O_REVERSE, O_CHECK, O_TIMEOUT } },
-	[RR] = { "rr", { 'N', O_SIZE, O_SECONDS, O_TIMEOUT } },
+	[RR] = { "rr", { 'N', O_SIZE, O_PIPELINE, O_SECONDS, O_TIMEOUT } },
 	[CRR] = { "crr", { 'K', O_SIZE, O_SECONDS, O_COUNT, O_TIMEOUT } },
 	[HOLD] = { "hold", { 'N', O_SIZE, O_UNREAD, O_TIMEOUT } },
 };
@@ -124,8 +130,9 @@ static int read_size(uint64_t *to, const char *name, uint64_t max)
 		return 0;
 	}
 	snprintf(text, sizeof(text),
-		 "should be a number from 1 to %llu, such as 32, 64K or 2G",
-		 (unsigned long long)max);
+		 "should be a number from 1 to %llu, such as %s",
+		 (unsigned long long)max,
+		 max < 1u << 31 ? "32 or 1K" : "32, 64K or 2G");
 	return bad(name, optarg, text);
 }
 
@@ -160,6 +167,16 @@ static int read_rr_size(struct options *o)
 	if (read_size(&n, "--size", SIZE_MAX_RR) < 0)
 		return -1;
 	o->size = n;
+	return 0;
+}
+
+static int read_pipeline(struct options *o)
+{
+	uint64_t n;
+
+	if (read_size(&n, "--pipeline", PIPELINE_MAX) < 0)
+		return -1;
+	o->pipeline = n;
 	return 0;
 }
 
@@ -201,6 +218,8 @@ static int read_option(struct options *o, int opt)
 		return read_size(&o->count, "--count", INT64_MAX);
 	case O_SIZE:
 		return read_rr_size(o);
+	case O_PIPELINE:
+		return read_pipeline(o);
 	default:
 		return read_connections(o, opt);
 	}
@@ -304,7 +323,7 @@ int args_read(enum command *command, struct options *o, int argc, char **argv)
 {
 	int opt;
 
-	*o = (struct options){ .connections = 1, .size = 32 };
+	*o = (struct options){ .connections = 1, .size = 32, .pipeline = 1 };
 	if (read_command(command, argc > 1 ? argv[1] : NULL) < 0)
 		return -1;
 	if (*command == HELP)

@@ -16,6 +16,7 @@ struct options {
 	struct address address; /* the same, read */
 	unsigned connections;	/* -P, -N, -K */
 	size_t size;		/* --size, bytes */
+	unsigned pipeline;	/* --pipeline, requests */
 	uint64_t bytes;		/* --bytes or --source; 0: none */
 	uint64_t count;		/* --count; 0: none */
 	uint64_t time_ns;	/* --seconds; 0: none */

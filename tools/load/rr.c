@@ -11,6 +11,12 @@
  * closes first, which leaves the TIME_WAIT to a port number that is taken
  * anyway: otherwise the client would run out of ports after seconds.
  *
+ * With --pipeline a connection of rr has so many requests under way. What has
+ * been answered is asked for again at once, and in one piece if several answers
+ * came in one. A request's time is from before the call that took its first byte
+ * to after the one that brought the last byte of its answer. Answers need no
+ * number: their bytes know where they belong.
+ *
  * hold has one answer on each connection, and leaves them as they are then; or
  * it reads nothing of the answers at all, with a small window, so that they are
  * with the forwarder. It ends them by a reset, so that no thousands of ports are
@@ -31,18 +37,24 @@
 #include "stream.h"
 #include "wire.h"
 
+#define EVENTS (EPOLLIN | EPOLLOUT | EPOLLET)
+#define TURN   16 /* reads on one connection, while others may wait */
+
 struct rr_conn {
 	int fd;
 	bool greeted; /* connected, and the hello is sent */
 	bool ending;  /* the server's FIN is what comes next */
 	struct stream stream;
-	uint64_t goal;	   /* position at which this exchange is complete */
-	uint64_t start_ns; /* of this exchange */
+	uint64_t due;	   /* position up to which requests are to be sent */
+	uint64_t done;	   /* position up to which answers are complete */
+	uint64_t start_ns; /* of connecting */
+	uint64_t *sent_ns; /* when requests were, of those that are under way */
 };
 
 struct rr {
 	struct client client; /* first: what client_run() has is a rr */
 	struct rr_conn *conns;
+	uint64_t *sent_ns; /* of all connections */
 	bool reconnect, hold, unread;
 	unsigned ready;	   /* connections that have had an answer */
 	uint64_t begun;	   /* connections, all in all */
@@ -58,10 +70,11 @@ static void rr_dial(struct rr *rr, struct rr_conn *conn)
 	*conn = (struct rr_conn){
 		.stream.id = 1 + rr->begun++ % UINT16_MAX,
 		.stream.stamped = true,
-		.goal = rr->client.o->size,
+		.due = (uint64_t)rr->client.o->size * rr->client.o->pipeline,
 		.start_ns = now_ns(),
+		.sent_ns = conn->sent_ns,
 	};
-	conn->fd = client_dial(&rr->client, EPOLLIN | EPOLLOUT | EPOLLET, conn);
+	conn->fd = client_dial(&rr->client, EVENTS, conn);
 	if (rr->unread && conn->fd >= 0)
 		setsockopt(conn->fd, SOL_SOCKET, SO_RCVBUF, &small,
 			   sizeof(small));
@@ -80,16 +93,13 @@ static int rr_greet(struct rr *rr, struct rr_conn *conn)
 	return sock_hello(conn->fd, &hello, true);
 }
 
-/* Records the exchange that has just ended. Returns the time. */
-static uint64_t rr_record(struct rr *rr, struct rr_conn *conn)
+/* Records an exchange that has just ended. */
+static void rr_record(struct rr *rr, uint64_t since_ns, uint64_t now)
 {
-	uint64_t now = now_ns();
-
-	if (rr->start_ns && conn->start_ns >= rr->start_ns) {
-		histo_add(&rr->histo, now - conn->start_ns);
+	if (rr->start_ns && since_ns >= rr->start_ns) {
+		histo_add(&rr->histo, now - since_ns);
 		rr->last_ns = now;
 	}
-	return now;
 }
 
 /* All connections are as was asked for. */
@@ -116,32 +126,49 @@ static void rr_held(struct rr *rr)
 		hold(rr);
 }
 
-/* An answer is complete: the next request, or the end. */
-static void rr_answered(struct rr *rr, struct rr_conn *conn)
+/* The time is over: what has begun is answered, and then this is the end. */
+static void rr_finish(struct rr_conn *conn, size_t size)
+{
+	conn->due = (conn->stream.sent + size - 1) / size * size;
+	if (conn->done == conn->due) {
+		conn->ending = true;
+		shutdown(conn->fd, SHUT_WR);
+	}
+}
+
+/* An answer is complete: one more request, or the end. */
+static void rr_answered(struct rr *rr, struct rr_conn *conn, uint64_t now)
 {
 	const struct options *o = rr->client.o;
-	uint64_t now;
+	uint64_t nth = conn->done / o->size;
 
+	conn->done += o->size;
 	if (rr->reconnect) {
 		conn->ending = true;
 		return;
 	}
-	now = rr_record(rr, conn);
+	rr_record(rr, conn->sent_ns[nth % o->pipeline], now);
 	if (rr->hold) {
 		rr_held(rr);
 		return;
 	}
-	if (conn->goal == o->size && ++rr->ready == o->connections) {
+	if (conn->done == o->size && ++rr->ready == o->connections) {
 		rr->start_ns = now;
 		rr->client.stop_ns = now + o->time_ns;
 	}
-	if (rr->client.stopped) {
-		conn->ending = true;
-		shutdown(conn->fd, SHUT_WR);
-		return;
-	}
-	conn->goal += o->size;
-	conn->start_ns = now;
+	if (rr->client.stopped)
+		rr_finish(conn, o->size);
+	else
+		conn->due += o->size;
+}
+
+/* Bytes have come: each answer that is complete with them. */
+static void rr_got(struct rr *rr, struct rr_conn *conn)
+{
+	uint64_t now = now_ns();
+
+	while (conn->stream.got - conn->done >= rr->client.o->size)
+		rr_answered(rr, conn, now);
 }
 
 /* The server has said FIN where it should. */
@@ -152,33 +179,55 @@ static void rr_ended(struct rr *rr, struct rr_conn *conn)
 	client_hangup(&rr->client, conn->fd);
 	if (!rr->reconnect)
 		return;
-	rr_record(rr, conn);
+	rr_record(rr, conn->start_ns, now_ns());
 	if (!rr->client.stopped && (!o->count || rr->begun < o->count))
 		rr_dial(rr, conn);
 }
 
-/* Returns above 0 after progress, 0 at the server's FIN, or -errno. */
-static ssize_t rr_exchange(struct rr_conn *conn)
+/* Sends what is due. Returns above 0 if that is all, or -errno. */
+static ssize_t rr_ask(const struct options *o, struct rr_conn *conn)
 {
 	struct stream *s = &conn->stream;
+	uint64_t now, nth;
 	ssize_t n;
 
-	for (n = 1; n > 0 && s->sent < conn->goal;)
-		n = stream_send(s, conn->fd, conn->goal - s->sent);
+	for (n = 1; n > 0 && s->sent < conn->due;) {
+		nth = (s->sent + o->size - 1) / o->size;
+		now = now_ns();
+		n = stream_send(s, conn->fd, conn->due - s->sent);
+		for (; nth * o->size < s->sent; nth++)
+			conn->sent_ns[nth % o->pipeline] = now;
+	}
+	return n;
+}
+
+/* Returns above 0 after progress, 0 at the server's FIN, or -errno. */
+static ssize_t rr_exchange(const struct options *o, struct rr_conn *conn)
+{
+	struct stream *s = &conn->stream;
+	ssize_t n = rr_ask(o, conn);
+
 	if (n < 0 && n != -EAGAIN)
 		return n;
 	if (conn->ending) {
 		n = stream_recv(s, conn->fd, 1);
 		return n > 0 ? -EPROTO : n;
 	}
-	return stream_recv(s, conn->fd, conn->goal - s->got);
+	n = stream_recv(s, conn->fd, conn->due - s->got);
+	/* No answer comes before its request. */
+	return n > 0 && s->got > s->sent ? -EPROTO : n;
 }
 
-/* Edge triggered: goes on until there is nothing to be had. */
+/*
+ * Edge triggered: goes on until there is nothing to be had. Where answers come
+ * faster than they are read that is never, so after its turn a connection is
+ * told of again, behind the others and the clock.
+ */
 static void rr_step(struct client *c, void *ptr)
 {
 	struct rr *rr = (struct rr *)c;
 	struct rr_conn *conn = ptr;
+	unsigned left = TURN;
 	ssize_t n;
 
 	if (!conn->greeted) {
@@ -193,14 +242,16 @@ static void rr_step(struct client *c, void *ptr)
 	if (rr->unread)
 		return;
 	do {
-		n = rr_exchange(conn);
-		if (n > 0 && conn->stream.got == conn->goal)
-			rr_answered(rr, conn);
+		n = rr_exchange(c->o, conn);
+		if (n > 0)
+			rr_got(rr, conn);
 		if (!c->open)
 			return; /* they were held, and are gone */
-	} while (n > 0);
+	} while (n > 0 && --left);
 
-	if (!n && conn->ending)
+	if (n > 0)
+		client_watch(c, conn->fd, EVENTS, conn);
+	else if (!n && conn->ending)
 		rr_ended(rr, conn);
 	else if (n != -EAGAIN)
 		client_fail(c, conn->stream.id,
@@ -220,10 +271,10 @@ static void rr_report(const struct rr *rr, int err)
 	printf("{\"transactions\":%" PRIu64 ",\"seconds\":%.3f,\"tps\":%.1f,"
 	       "\"p50_us\":%.1f,\"p99_us\":%.1f,\"p999_us\":%.1f,"
 	       "\"over_35ms\":%" PRIu64 ",\"connections\":%u,\"size\":%zu,"
-	       "\"errors\":%d}\n",
+	       "\"pipeline\":%u,\"errors\":%d}\n",
 	       h->n, seconds, h->n ? h->n / seconds : 0, histo_us(h, .5),
 	       histo_us(h, .99), histo_us(h, .999), h->slow, o->connections,
-	       o->size, err ? 1 : 0);
+	       o->size, o->pipeline, err ? 1 : 0);
 }
 
 static int run(const struct options *o, bool reconnect, bool held)
@@ -236,8 +287,11 @@ static int run(const struct options *o, bool reconnect, bool held)
 	rr.hold = held;
 	rr.unread = o->unread;
 	rr.conns = calloc(o->connections, sizeof(*rr.conns));
-	if (!rr.conns || client_init(&rr.client, o) < 0) {
+	rr.sent_ns = calloc((size_t)o->connections * o->pipeline,
+			    sizeof(*rr.sent_ns));
+	if (!rr.conns || !rr.sent_ns || client_init(&rr.client, o) < 0) {
 		complain("no memory or no descriptors");
+		free(rr.sent_ns);
 		free(rr.conns);
 		return 1;
 	}
@@ -247,14 +301,17 @@ static int run(const struct options *o, bool reconnect, bool held)
 		rr.client.stop_ns = o->time_ns ? rr.start_ns + o->time_ns : 0;
 	}
 
-	for (i = 0; i < o->connections && !rr.client.failed; i++)
+	for (i = 0; i < o->connections && !rr.client.failed; i++) {
+		rr.conns[i].sent_ns = rr.sent_ns + (size_t)i * o->pipeline;
 		if (!o->count || rr.begun < o->count)
 			rr_dial(&rr, &rr.conns[i]);
+	}
 	err = client_run(&rr.client);
 	if (!held)
 		rr_report(&rr, err);
 
 	client_fini(&rr.client);
+	free(rr.sent_ns);
 	free(rr.conns);
 	return err ? 1 : 0;
 }
