@@ -134,6 +134,15 @@ def a_namespace_of_somebody_else_is_left_alone(t):
     equal(settings(), before, "sysctls")
 
 
+@test()
+def without_ip_one_line_says_what_to_install_and_nothing_is_made(t):
+    before = in_namespaces(t)
+    p = subprocess.run([sys.executable, *command(t, "up")], capture_output=True, text=True, timeout=10, check=False,
+                       env={"PATH": t.folder()})
+    equal((p.returncode, p.stdout, p.stderr), (1, "", "lab: up: ip is not installed; try: apt install iproute2\n"), "up")
+    nothing_is_left(before)
+
+
 FAKE = """#!{python}
 import socket, sys
 argv = sys.argv[1:]
