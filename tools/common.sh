@@ -45,18 +45,28 @@ lacking_to_build()
 	have pkg-config || have pkgconf || echo pkg-config
 }
 
-apt()
+as_root()
 {
 	sudo=''
 	[ "$(id -u)" = 0 ] || sudo=sudo
-	$sudo env DEBIAN_FRONTEND=noninteractive apt-get -qq "$@" \
-		>>"$tmp/log" 2>&1
+	$sudo "$@" >>"$tmp/log" 2>&1
+}
+
+apt()
+{
+	as_root env DEBIAN_FRONTEND=noninteractive apt-get -qq "$@"
+}
+
+# What the function LIST names, each once, on one line.
+listed()
+{
+	$1 | tr ' ' '\n' | awk '!had[$0]++' | xargs
 }
 
 # install_lacking LIST: installs what the function LIST names.
 install_lacking()
 {
-	lacks=$($1 | xargs)
+	lacks=$(listed "$1")
 	[ "$lacks" ] || return 0
 	have apt-get ||
 		die "please install what these packages of Debian hold: $lacks"
@@ -69,6 +79,6 @@ install_lacking()
 	# shellcheck disable=SC2086 # one word a package
 	apt install -y --no-install-recommends $lacks ||
 		die "cannot install $lacks:" "$tmp/log"
-	still=$($1 | xargs)
+	still=$(listed "$1")
 	[ -z "$still" ] || die "installed $lacks, and still lack: $still"
 }

@@ -7,7 +7,7 @@ import socket
 from kit import (KIB, MIB, Job, Skip, check, equal, exchange, half_close, proc, receive_to_end, run, send_until_full,
                  test)
 from kit.strace import Attached, Strace
-from kit.user import hog_pipes, pipe_limits, public_copy, spare_user
+from kit.user import hog_pipes, pipe_limits, spare_user
 
 NAMES = {"EMFILE": "pipe_descriptors", "ENFILE": "pipe_quota", "EPERM": "pipe_refused", "ENOMEM": "pipe_refused",
          "ENOSYS": "pipe_refused"}
@@ -170,7 +170,6 @@ def a_worker_whose_share_of_pipes_is_out_uses_buffers_and_takes_pipes_from_the_s
 
 
 def as_user(t, backend, user):
-    t.binary = public_copy(t, t.binary)
     return t.forward(backend, "--mode=splice", "--workers=1", user=user)
 
 
@@ -208,7 +207,6 @@ def an_ordinary_user_gets_the_largest_pipe_that_there_is(t):
     most = pipe_limits()[1]
     user = spare_user()
     backend = t.backend()
-    t.binary = public_copy(t, t.binary)
     s = t.forward(backend, "--mode=splice", "--workers=1", f"--pipe-size={4 * most}", user=user)
     check(s.err.find(rf"pipes of {most} bytes \(wished {4 * most}\)"), s.err.lines)
     equal(set(proc.pipe_sizes(s.pid).values()), {most}, "sizes of its pipes")

@@ -13,7 +13,6 @@ import time
 
 from kit import KIB, MIB, Skip, check, connect, equal, exchange, has_ipv6, proc, receive, run, send_until_full, test
 from kit.sluice import Lines, end_with_parent
-from kit.user import public_copy
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 BUILT = os.environ.get("PROBES") == "yes"
@@ -39,7 +38,7 @@ class Bpftrace:
             raise Skip("built without probes")
         if not shutil.which("bpftrace"):
             raise Skip("bpftrace is not installed")
-        t.binary = public_copy(t, t.binary)
+        t.binary = t.public_binary()
         self.process = subprocess.Popen(
             ["bpftrace", "-f", "json", ROOT / "tools/lab" / script, t.binary], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
             stderr=subprocess.PIPE, env=dict(os.environ, **{ATTACHED: "1"}), preexec_fn=end_with_parent)

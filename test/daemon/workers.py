@@ -113,7 +113,8 @@ def brief_connections_that_come_often_wake_nobody_else(t):
         woken = sorted(b - a for a, b in zip(before, wakeups_of_workers(s)))
         if woken[2] <= 20:
             break
-    check(woken[2] <= 20 and woken[3] >= 200, f"wake-ups of each worker in 200 connections: {woken}")
+    # On a busy machine one wake-up may be for several events: fewer than connections, then.
+    check(woken[2] <= 20 and woken[3] >= 50, f"wake-ups of each worker in 200 connections: {woken}")
     time.sleep(0.1)
     base = sum(proc.watched(s.pid))
     t.pairs(s, backend, 8)

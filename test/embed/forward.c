@@ -8,6 +8,10 @@
  * The program accepts and connects; once both sockets are there, the library
  * has them. Its one descriptor is polled beside the program's own.
  */
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE /* accept4(2) */
+#endif
+
 #include <errno.h>
 #include <netdb.h>
 #include <poll.h>

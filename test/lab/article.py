@@ -234,7 +234,8 @@ def what_it_needs_is_looked_for_before_anything_is_measured(t):
     argv = [sys.executable, os.path.join(ROOT, "tools/lab/run"), "report", "--out", folder + "/page.html"]
     p = subprocess.run(argv, capture_output=True, text=True, timeout=30, check=False, env={"PATH": folder})
     equal((p.returncode, len(p.stderr.splitlines()), os.listdir(folder)), (1, 1, []), f"status, lines, files: {p.stderr}")
-    check("perf is not installed" in p.stderr or "run it as root" in p.stderr, p.stderr)
+    lacking = "not installed: ip, perf, strace, gnuplot; try: apt install iproute2 linux-perf strace gnuplot-nox"
+    check((lacking if os.geteuid() == 0 else "run it as root") in p.stderr, p.stderr)
 
 
 @test()

@@ -180,6 +180,15 @@ def the_bench_measures_requests_in_a_pipeline(t):
     nothing_is_left(before)
 
 
+@test()
+def without_ip_one_line_says_what_to_install_and_nothing_is_made(t):
+    before = in_namespaces(t)
+    p = subprocess.run([sys.executable, *command(t, "up")], capture_output=True, text=True, timeout=10, check=False,
+                       env={"PATH": t.folder()})
+    equal((p.returncode, p.stdout, p.stderr), (1, "", "lab: up: ip is not installed; try: apt install iproute2\n"), "up")
+    nothing_is_left(before)
+
+
 FAKE = """#!{python}
 import socket, sys
 argv = sys.argv[1:]

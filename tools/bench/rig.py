@@ -240,6 +240,8 @@ class Rig:
     def make(self):
         """Sets up namespaces and links; unmake() is due even if this fails."""
         cgroups()  # where there are none, nothing is made
+        if not shutil.which("ip"):
+            raise Trouble("ip is not installed; try: apt install iproute2")
         taken = [ns for ns, *_ in self.ends if os.path.exists("/run/netns/" + ns)] + \
                 [link for _, link, *_ in self.ends if os.path.exists("/sys/class/net/" + link)]
         if taken:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""A first look in 20 seconds: no root, nothing installed but a build of sluice, all on loopback.
+"""A first look in 20 seconds: no root, nothing but a build of sluice, all on loopback.
 
 Loopback misleads: there is no device and no second queue, and client, sluice and server share the cpus. That larger
 calls are better, and for whom, shows all the same. `lab ladder` and `lab rr` measure it properly.

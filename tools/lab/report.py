@@ -41,7 +41,7 @@ SHORT = {
     "flame": (["--seconds=4", "--diff"], 30),
 }
 SHORT_PATIENCE = 0.5  # seconds
-NEEDS = {"perf": "linux-perf", "strace": "strace", "gnuplot": "gnuplot-nox"}
+NEEDS = {"ip": "iproute2", "perf": "linux-perf", "strace": "strace", "gnuplot": "gnuplot-nox"}
 
 
 class Bar:
@@ -101,10 +101,10 @@ def run_part(argv, bar, what):
 
 def measure(args):
     """Fills the file of results anew; looks first whether all is there, rather than after ten minutes."""
-    need_root("it makes network namespaces, and has perf and strace look on; --from FILE needs none")
-    for program, package in NEEDS.items():
-        if not shutil.which(program):
-            raise Trouble(f"{program} is not installed; try: apt install {package}")
+    need_root("it makes network namespaces, and has perf and strace look on (which --from FILE does not)")
+    lacks = [program for program in NEEDS if not shutil.which(program)]
+    if lacks:
+        raise Trouble(f"not installed: {', '.join(lacks)}; try: apt install {' '.join(NEEDS[p] for p in lacks)}")
     flame.template(args.template)
     use_build(args)
     if os.path.exists(args.json):

@@ -14,6 +14,7 @@ class Scene:
         self.binary = binary
         self.way = way
         self.sluices = []
+        self._public = None
         self._stack = contextlib.ExitStack()
 
     def keep(self, thing):
@@ -37,10 +38,19 @@ class Scene:
             f.write(content if isinstance(content, bytes) else content.encode())
         return path
 
+    def public_binary(self):
+        """A copy of the program that every user may run, wherever the build is: in root's home, say."""
+        if not self._public:
+            self._public = os.path.join(self.folder(), "sluice")
+            shutil.copy(self.binary, self._public)
+            os.chmod(self._public, 0o755)
+        return self._public
+
     def sluice(self, *args, **kwargs):
         """Starts one, with the options of this way of running the test. See Sluice."""
         options = [f"--{name}={value}" for name, value in self.way.items()]
-        s = Sluice(self.binary, options + [str(a) for a in args], **kwargs)
+        binary = self.binary if kwargs.get("user") is None else self.public_binary()
+        s = Sluice(binary, options + [str(a) for a in args], **kwargs)
         self.sluices.append(self.keep(s))
         s.begin()
         return s

@@ -86,7 +86,7 @@ class Sluice:
         self.user, self.limits, self.wait_ready = user, limits or {}, ready
         self.files = dict(stdin=stdin, stdout=stdout, stderr=stderr)
         self.leaks = leaks and "strace" not in self.argv
-        self.process = None
+        self.process = self.out = self.err = None
         self.addrs = []
 
     def _in_child(self):
@@ -181,6 +181,8 @@ class Sluice:
 
     def story(self):
         """What became of it, what it said, and what its threads and sockets are at."""
+        if not self.process:
+            return " ".join(self.argv) + "\n  not started"
         lines = self.err.lines if self.err else []
         state = "running" if self.alive() else f"exit status {self.process.returncode}"
         told = [" ".join(self.argv), f"  {state}"] + ["  " + li for li in lines[:10] + lines[10:][-20:]]

@@ -2,7 +2,6 @@
 """An ordinary user to run as, whom nobody else is: the quota of pipes is by user."""
 import fcntl
 import os
-import shutil
 import subprocess
 
 from .tap import Skip
@@ -18,14 +17,6 @@ def spare_user():
     if subprocess.run(["true"], user=user, group=user, extra_groups=[], check=False).returncode:
         raise Skip("no spare user here")
     return user
-
-
-def public_copy(t, binary):
-    """A copy of the program that every user may run, wherever the build is."""
-    path = os.path.join(t.folder(), "sluice")
-    shutil.copy(binary, path)
-    os.chmod(path, 0o755)
-    return path
 
 
 def _fork_as(user, fn):
