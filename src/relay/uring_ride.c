@@ -201,6 +201,7 @@ static void received(struct ride *w, int n, struct buf *b)
 	else if (n != -EAGAIN && !came_too_late(w, n))
 		w->end = n;
 	if (n == -EAGAIN) {
+		probe(source_empty, r, w->index);
 		counter_add(&r->env->tally.source_empty, 1);
 	}
 	if (n == -EAGAIN || (b && short_is_empty(w)))
@@ -247,6 +248,7 @@ static void sent(struct ride *w, int n)
 	tally_call(&t->send, n > 0 ? (uint64_t)n : 0);
 	if (n == -EAGAIN) {
 		to->ready &= ~(uint32_t)LOOP_WRITABLE;
+		probe(sink_full, r, w->index);
 		counter_add(&t->sink_full, 1);
 		return;
 	}
@@ -505,6 +507,7 @@ void uring_settle(struct lane *l)
 			w->sending = !take_back(w, OP_SEND);
 	if (w->sent <= 0)
 		return;
+	probe(drain, w->relay, w->index, false, w->sent);
 	l->delivered += (uint64_t)w->sent;
 	advance(w, (size_t)w->sent);
 }
@@ -531,6 +534,7 @@ static void drop_ahead(struct relay *r, struct lane *l, enum tally_drop why)
 	struct ride *w = l->ride;
 
 	for (struct buf *b = pop(w); b; b = pop(w)) {
+		probe(fill, r, w->index, false, b->conduit.held);
 		tally_call(&r->env->tally.recv, b->conduit.held);
 		counter_add(&r->env->tally.dropped[why], b->conduit.held);
 		l->read += b->conduit.held;
