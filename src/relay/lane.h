@@ -22,6 +22,9 @@ void choose_learn(struct relay *r, struct lane *l, size_t n);
 /* quiet.c */
 void quiet_begin(struct relay *r);
 
+/* pump.c */
+void pump_starved(struct relay *r);
+
 void side_gone(struct relay *r, unsigned i, int err);
 void side_urgent(struct relay *r, struct side *s);
 

@@ -70,6 +70,12 @@ static void pump_at(struct relay *r, uint64_t due_ns)
 		loop_again(r->env->loop, &r->job);
 }
 
+/* Runs it again when there may be memory for what it could not do. */
+void pump_starved(struct relay *r)
+{
+	pump_at(r, now_ns() + STARVED_MS * NS_PER_MS);
+}
+
 /*
  * One side is gone. Return: whether the other has been told all that it said;
  * if not, this is asked again.
@@ -154,7 +160,7 @@ void pump_run(struct job *j)
 	else if (more)
 		loop_again(r->env->loop, &r->job);
 	else if (r->starved)
-		pump_at(r, now_ns() + STARVED_MS * NS_PER_MS);
+		pump_starved(r);
 }
 
 /* The callback of both watches. */

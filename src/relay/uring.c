@@ -48,6 +48,11 @@
  * A completion names its ride by place and generation, never by pointer; a place
  * is used again, with the next generation, when nothing of it is in flight. The
  * relay is not done before that: a request holds its socket open.
+ *
+ * A kernel without memory takes some of the queue, and is asked for the rest at
+ * once; or none, and is asked again in a while; or it takes a request, and its
+ * completion says so, which is for its lane as if recv(2) or send(2) had. So is a
+ * queue that is full.
  */
 #include "relay/uring.h"
 
@@ -62,15 +67,15 @@
 #define ENTRIES	    256
 #define COMPLETIONS 4096
 
+/* The pause before the kernel is asked again to take what it has refused. */
+#define REFUSED_MS 10
+
 /* Of the buffers that wait in the ring: so many bytes at most, or so few of them.
  * All powers of two. */
 #define STOCK_BYTES ((size_t)16 << 20)
 #define STOCK_LEAST 4
 
-/*
- * What is submitted is refused for want of memory for it alone, so that is
- * asked again until there is some: it is a few hundred bytes.
- */
+/* Return: NULL if the queue is full, and the kernel has no memory to empty it. */
 struct io_uring_sqe *uring_sqe(struct uring *u)
 {
 	struct io_uring_sqe *sqe;
@@ -84,10 +89,26 @@ struct io_uring_sqe *uring_sqe(struct uring *u)
 		(void)err;
 		u->enabled = true;
 	}
-	while (!(sqe = io_uring_get_sqe(&u->ring)))
-		(void)io_uring_submit(&u->ring);
-	u->env->loop->flush_due = true;
+	sqe = io_uring_get_sqe(&u->ring);
+	if (!sqe && io_uring_submit(&u->ring) > 0)
+		sqe = io_uring_get_sqe(&u->ring);
+	if (sqe)
+		u->env->loop->flush_due = true;
 	return sqe;
+}
+
+/* Return: what the kernel has yet to take under that name, or NULL. */
+struct io_uring_sqe *uring_queued(struct uring *u, uint64_t name)
+{
+	const struct io_uring_sq *sq = &u->ring.sq;
+
+	for (unsigned at = *sq->khead; at != sq->sqe_tail; at++) {
+		struct io_uring_sqe *sqe = &sq->sqes[at & sq->ring_mask];
+
+		if (sqe->user_data == name)
+			return sqe;
+	}
+	return NULL;
 }
 
 /* Fills the stock up. Return: whether there is anything in it. */
@@ -119,6 +140,7 @@ static struct buf *unstock(struct uring *u, unsigned at, size_t n)
 
 	u->stock[at] = NULL;
 	u->empty[u->n_empty++] = (uint16_t)at;
+	u->taken++;
 	buf_lend(b);
 	b->head = 0;
 	b->conduit.held = n;
@@ -140,8 +162,8 @@ static struct buf *buf_of(struct uring *u, const struct io_uring_cqe *cqe)
 	return NULL;
 }
 
-/* Learns of all that is over. */
-void uring_reap(struct uring *u)
+/* Learns of all that is over. Return: whether anything is. */
+static bool reap(struct uring *u)
 {
 	struct io_uring_cqe *cqe;
 	unsigned head, n = 0;
@@ -152,32 +174,75 @@ void uring_reap(struct uring *u)
 		n++;
 	}
 	io_uring_cq_advance(&u->ring, n);
+	return n;
 }
 
-/* Return: whether the ring has work that nothing announces. */
-static bool enter(struct uring *u)
+/* Has the kernel take the queue now. Return: whether anything has come of it. */
+bool uring_push(struct uring *u)
+{
+	unsigned before = io_uring_sq_ready(&u->ring);
+
+	(void)io_uring_submit(&u->ring);
+	before -= io_uring_sq_ready(&u->ring);
+	return reap(u) || before;
+}
+
+/* Return: as io_uring_submit(3). */
+static int enter(struct uring *u)
 {
 	int n;
 
 	if (!u->multishot)
-		return io_uring_submit(&u->ring) < 0;
+		return io_uring_submit(&u->ring);
 	(void)io_uring_cq_eventfd_toggle(&u->ring, false);
 	n = io_uring_submit_and_get_events(&u->ring);
 	(void)io_uring_cq_eventfd_toggle(&u->ring, true);
 	atomic_thread_fence(memory_order_seq_cst);
-	return n < 0 || IO_URING_READ_ONCE(*u->ring.sq.kflags) &
-				(IORING_SQ_TASKRUN | IORING_SQ_CQ_OVERFLOW);
+	return n;
+}
+
+/* Whether the ring has work that nothing announces. */
+static bool has_more(const struct uring *u)
+{
+	return IO_URING_READ_ONCE(*u->ring.sq.kflags) &
+	       (IORING_SQ_TASKRUN | IORING_SQ_CQ_OVERFLOW);
+}
+
+static void ask_again(struct timer *t)
+{
+	container_of(t, struct uring, again)->env->loop->flush_due = true;
+}
+
+/* The kernel has taken nothing of the queue, and nothing is over that would make
+ * room for it. */
+static void refused(struct uring *u)
+{
+	const struct io_uring_sq *sq = &u->ring.sq;
+	uint64_t due = now_ns() + REFUSED_MS * NS_PER_MS;
+
+	ride_refused(u, sq->sqes[*sq->khead & sq->ring_mask].user_data);
+	/* Without memory for a deadline: all the time, it will pass. */
+	if (loop_timer(u->env->loop, &u->again, due, ask_again))
+		u->env->loop->flush_due = true;
 }
 
 /* The loop's flush. */
 static void uring_flush(struct job *j)
 {
 	struct uring *u = container_of(j, struct uring, flush);
+	unsigned asked, left;
+	bool moved;
+	int n;
 
 	uring_restock(u);
-	if (enter(u))
+	asked = io_uring_sq_ready(&u->ring);
+	n = enter(u);
+	left = io_uring_sq_ready(&u->ring);
+	moved = reap(u) || left < asked;
+	if (n >= 0 && !left ? has_more(u) : moved)
 		u->env->loop->flush_due = true;
-	uring_reap(u);
+	else if (n < 0 || left)
+		refused(u);
 }
 
 static void bell_rings(struct watch *w)
@@ -295,6 +360,8 @@ void uring_close(struct relay_env *env)
 		return;
 	env->uring = NULL;
 	env->loop->flush = NULL;
+	env->loop->flush_due = false;
+	loop_untimer(env->loop, &u->again);
 	close_fd(u->bell.fd);
 	io_uring_queue_exit(&u->ring);
 	stock_fini(u);

@@ -5,6 +5,7 @@
 #include <assert.h>
 #include <stdlib.h>
 
+#include "base/probe.h"
 #include "base/util.h"
 #include "relay/errors.h"
 #include "relay/lane.h"
@@ -32,11 +33,32 @@ static struct ride *find(const struct uring *u, uint64_t name)
 	return w && w->gen == name >> 32 && w->relay ? w : NULL;
 }
 
-static void receive_sqe(struct ride *w, enum op op)
+static void no_memory(const struct ride *w)
 {
-	struct io_uring_sqe *sqe = uring_sqe(w->uring);
+	probe(no_memory, w->relay, w->index);
+	counter_add(&w->relay->env->tally.no_memory, 1);
+}
+
+/* The kernel has no memory for the first request of the queue. */
+void ride_refused(struct uring *u, uint64_t name)
+{
+	const struct ride *w = find(u, name);
+
+	if (w)
+		no_memory(w);
+	else
+		counter_add(&u->env->tally.no_memory, 1);
+}
+
+/* Asks for it, if there is a buffer to receive into. Return: 0 or -ENOBUFS. */
+static int receive_sqe(struct ride *w, enum op op)
+{
+	struct io_uring_sqe *sqe =
+		uring_restock(w->uring) ? uring_sqe(w->uring) : NULL;
 	int fd = w->relay->side[w->index].watch.fd;
 
+	if (!sqe)
+		return -ENOBUFS;
 	if (op == OP_WAIT)
 		io_uring_prep_recv_multishot(sqe, fd, NULL, 0, 0);
 	else
@@ -44,13 +66,14 @@ static void receive_sqe(struct ride *w, enum op op)
 	sqe->flags |= IOSQE_BUFFER_SELECT;
 	sqe->buf_group = 0;
 	io_uring_sqe_set_data64(sqe, name_of(w, op));
+	w->taken = w->uring->taken;
+	return 0;
 }
 
-/* Asks for what the source will have. */
+/* Asks for what the source will have; if it cannot, an edge tells of that. */
 static void wait_for_more(struct ride *w)
 {
-	receive_sqe(w, OP_WAIT);
-	w->waiting = true;
+	w->waiting = !receive_sqe(w, OP_WAIT);
 }
 
 /* The source has no more. An edge that tells of more comes after this: so it is
@@ -73,6 +96,7 @@ static void drained(struct ride *w)
 static int receive(struct ride *w)
 {
 	struct side *from = &w->relay->side[w->index];
+	int err;
 
 	if (w->receiving || w->waiting)
 		return -EINPROGRESS;
@@ -82,11 +106,18 @@ static int receive(struct ride *w)
 	}
 	if (from->urgent) /* it leaves the ring */
 		return -EINTR;
-	if (!uring_restock(w->uring))
-		return -ENOBUFS;
-	receive_sqe(w, OP_RECV);
+	err = receive_sqe(w, OP_RECV);
+	if (err)
+		return err;
 	w->receiving = true;
 	return -EINPROGRESS;
+}
+
+/* A receive could not be stopped: the relay asks again in a while. */
+static void not_stopped(struct ride *w)
+{
+	no_memory(w);
+	pump_starved(w->relay);
 }
 
 /* Has that end: a completion tells when it has. */
@@ -97,6 +128,10 @@ static void stop_waiting(struct ride *w)
 	if (!w->waiting || w->canceling)
 		return;
 	sqe = uring_sqe(w->uring);
+	if (!sqe) {
+		not_stopped(w);
+		return;
+	}
 	io_uring_prep_cancel64(sqe, name_of(w, OP_WAIT), 0);
 	io_uring_sqe_set_data64(sqe, name_of(w, OP_CANCEL));
 	w->canceling = true;
@@ -147,6 +182,13 @@ static void run(struct ride *w)
 	loop_again(r->env->loop, &r->job);
 }
 
+/* Whether a receive found no buffer since others have taken what was in stock:
+ * then it is asked for again, now. */
+static bool came_too_late(const struct ride *w, int n)
+{
+	return n == -ENOBUFS && w->taken != w->uring->taken;
+}
+
 /* A receive of @n bytes into @b, or an end, or a failure. */
 static void received(struct ride *w, int n, struct buf *b)
 {
@@ -156,26 +198,38 @@ static void received(struct ride *w, int n, struct buf *b)
 	w->full = b && b->conduit.held == b->conduit.size;
 	if (b)
 		push(w, b);
-	else if (n == -EAGAIN)
-		counter_add(&r->env->tally.source_empty, 1);
-	else if (n != -ENOBUFS)
+	else if (n != -EAGAIN && !came_too_late(w, n))
 		w->end = n;
+	if (n == -EAGAIN) {
+		probe(source_empty, r, w->index);
+		counter_add(&r->env->tally.source_empty, 1);
+	}
 	if (n == -EAGAIN || (b && short_is_empty(w)))
 		drained(w);
 	run(w);
+}
+
+/* What a multishot receive came to that brought no bytes, or NO_END. Without
+ * memory to wait the kernel cancels it by itself. */
+static int end_of_wait(const struct ride *w, int n, bool canceled)
+{
+	if (n == -EAGAIN || n == -ECANCELED)
+		return canceled ? NO_END : -ENOMEM;
+	return came_too_late(w, n) ? NO_END : n;
 }
 
 /* The same of a multishot receive; @more: it goes on. */
 static void waited(struct ride *w, int n, struct buf *b, bool more)
 {
 	struct relay *r = w->relay;
+	bool canceled = w->canceling;
 
 	if (!more)
 		w->waiting = w->canceling = false;
 	if (b)
 		push(w, b);
-	else if (n != -EAGAIN && n != -ENOBUFS && n != -ECANCELED)
-		w->end = n;
+	else
+		w->end = end_of_wait(w, n, canceled);
 	if (w->n_ahead >= AHEAD || (b && b->conduit.held == b->conduit.size))
 		stop_waiting(w);
 	r->side[w->index].watch.ready |= LOOP_READABLE;
@@ -194,12 +248,23 @@ static void sent(struct ride *w, int n)
 	tally_call(&t->send, n > 0 ? (uint64_t)n : 0);
 	if (n == -EAGAIN) {
 		to->ready &= ~(uint32_t)LOOP_WRITABLE;
+		probe(sink_full, r, w->index);
 		counter_add(&t->sink_full, 1);
 		return;
 	}
 	w->sent = n ? n : -EIO;
 	to->ready |= LOOP_WRITABLE;
 	run(w);
+}
+
+/* Whether there was anything to cancel, is all the same; not if the kernel had no
+ * memory to look. */
+static void canceled(struct ride *w, int err)
+{
+	if (!w->canceling || !(error_is_shortage(-err) || err == -EAGAIN))
+		return;
+	w->canceling = false;
+	not_stopped(w);
 }
 
 /* What has become of a request; @b is what it received, NULL if nothing. */
@@ -223,6 +288,7 @@ void ride_complete(struct uring *u, const struct io_uring_cqe *cqe, struct buf *
 		sent(w, cqe->res);
 		break;
 	case OP_CANCEL:
+		canceled(w, cqe->res);
 		break;
 	}
 }
@@ -275,6 +341,8 @@ static ssize_t ride_drain(struct conduit *c, int fd)
 	if (w->sending)
 		return -EINPROGRESS;
 	sqe = uring_sqe(w->uring);
+	if (!sqe)
+		return -ENOBUFS;
 	io_uring_prep_send(sqe, fd, w->now->data + w->now->head, c->held,
 			   MSG_NOSIGNAL | MSG_DONTWAIT);
 	io_uring_sqe_set_data64(sqe, name_of(w, OP_SEND));
@@ -354,8 +422,11 @@ void uring_start(struct relay *r)
 	for (uint8_t i = 0; u && i < 2; i++) {
 		struct ride *w = ride_new(u);
 
-		if (!w)
+		if (!w) {
+			probe(no_memory, r, i);
+			counter_add(&r->env->tally.no_memory, 1);
 			return;
+		}
 		*w = (struct ride){
 			.conduit = { .ops = &ride_ops,
 				     .size = r->env->bufs.size,
@@ -385,10 +456,10 @@ size_t uring_ahead(const struct lane *l)
 	return l->ride ? l->ride->ahead : 0;
 }
 
-/* Whether a write has failed, and the lane has yet to learn it. */
+/* Whether a write has failed for good, and the lane has yet to learn it. */
 bool uring_has_failed(const struct lane *l)
 {
-	return l->ride && l->ride->sent < 0;
+	return l->ride && l->ride->sent < 0 && !error_is_shortage(-l->ride->sent);
 }
 
 /**
@@ -411,6 +482,19 @@ bool uring_leave(struct lane *l)
 	return true;
 }
 
+/* Takes a request back that the kernel has yet to take. Return: whether it was
+ * there. */
+static bool take_back(struct ride *w, enum op op)
+{
+	struct io_uring_sqe *sqe = uring_queued(w->uring, name_of(w, op));
+
+	if (!sqe)
+		return false;
+	io_uring_prep_nop(sqe);
+	io_uring_sqe_set_data64(sqe, name_of(w, OP_CANCEL));
+	return true;
+}
+
 /* Has no write of a lane be in flight, before what it holds is thrown away. */
 void uring_settle(struct lane *l)
 {
@@ -418,12 +502,12 @@ void uring_settle(struct lane *l)
 
 	if (!w)
 		return;
-	while (w->sending) {
-		(void)io_uring_submit(&w->uring->ring);
-		uring_reap(w->uring);
-	}
+	while (w->sending)
+		if (!uring_push(w->uring))
+			w->sending = !take_back(w, OP_SEND);
 	if (w->sent <= 0)
 		return;
+	probe(drain, w->relay, w->index, false, w->sent);
 	l->delivered += (uint64_t)w->sent;
 	advance(w, (size_t)w->sent);
 }
@@ -450,11 +534,19 @@ static void drop_ahead(struct relay *r, struct lane *l, enum tally_drop why)
 	struct ride *w = l->ride;
 
 	for (struct buf *b = pop(w); b; b = pop(w)) {
+		probe(fill, r, w->index, false, b->conduit.held);
 		tally_call(&r->env->tally.recv, b->conduit.held);
 		counter_add(&r->env->tally.dropped[why], b->conduit.held);
 		l->read += b->conduit.held;
 		buf_give(b);
 	}
+}
+
+/* An end does not wait for what the kernel has no memory to take. */
+static void forget_queued(struct ride *w)
+{
+	w->receiving = w->receiving && !take_back(w, OP_RECV);
+	w->waiting = w->waiting && !take_back(w, OP_WAIT);
 }
 
 /**
@@ -470,12 +562,14 @@ bool uring_end(struct relay *r, enum tally_drop why)
 
 	for (int i = 0; i < 2; i++) {
 		struct lane *l = &r->lane[i];
+		struct ride *w = l->ride;
 
-		if (!l->ride)
+		if (!w)
 			continue;
-		l->ride->leaving = true;
-		stop_waiting(l->ride);
-		if (l->ride->receiving || l->ride->waiting) {
+		w->leaving = true;
+		forget_queued(w);
+		stop_waiting(w);
+		if (w->receiving || w->waiting) {
 			over = false;
 			continue;
 		}

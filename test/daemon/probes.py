@@ -11,7 +11,8 @@ import socket
 import subprocess
 import time
 
-from kit import KIB, MIB, Skip, check, connect, equal, exchange, has_ipv6, proc, receive, run, send_until_full, test
+from kit import (EACH_MODE, KIB, MIB, MODES, Skip, check, connect, equal, exchange, has_ipv6, proc, receive, run,
+                 send_until_full, test)
 from kit.sluice import Lines, end_with_parent
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
@@ -91,7 +92,7 @@ def without_the_option_there_is_not_one(t):
     check(os.listdir(folder), "no source has a probe")
 
 
-@test(each=[{"mode": "splice"}, {"mode": "copy"}], limit=60)
+@test(each=MODES, limit=60)
 def bytes_bt_has_each_byte_and_each_call(t):
     script = Bpftrace(t, "bytes.bt")
     backend = t.backend()
@@ -103,21 +104,27 @@ def bytes_bt_has_each_byte_and_each_call(t):
     s.stats_at_rest()
     totals, maps = s.stop(), script.end()
     calls = totals["calls"]
-    how, reads, writes = {"splice": ("pipe", "splice_in", "splice_out"), "copy": ("buffer", "recv", "send")}[t.way["mode"]]
+    how, reads, writes = ("pipe", "splice_in", "splice_out") if t.way["mode"] == "splice" else ("buffer", "recv", "send")
     equal(maps["@read_bytes"], {how: 6 * MIB}, "bytes read")
     equal(maps["@written_bytes"], {how: 6 * MIB}, "bytes written")
-    nothing = {name: maps["@nothing"].get(name, 0) for name in totals["eagain"]}
+    nothing = {name: maps.get("@nothing", {}).get(name, 0) for name in totals["eagain"]}
     equal(nothing, totals["eagain"], "calls that moved nothing, by why")
     equal(calls_of(maps["@written"]), {how: calls[writes]["calls"] - nothing["sink_full"]}, "writes")
-    fins = 2  # a read that says so moves nothing either
-    most = calls[reads]["calls"] - fins
-    least = most - nothing["source_empty"]  # of a copy, some of these are poll(2)'s
+    least, most = reads_that_moved(t.way["mode"], calls[reads]["calls"], nothing["source_empty"])
     got = calls_of(maps["@read"])
     equal(list(got), [how], "kinds of reads")
-    check(least <= got[how] <= (least if how == "pipe" else most), f"{got} reads, should be {least} to {most}")
+    check(least <= got[how] <= most, f"{got} reads, should be {least} to {most}")
 
 
-@test(limit=60)
+def reads_that_moved(mode, calls, empty):
+    """Return: how many of so many @calls, at least and at most, of which some found the source @empty."""
+    fins = 2  # a read that says so moves nothing either
+    return {"splice": (calls - fins - empty, calls - fins - empty),
+            "copy": (calls - fins - empty, calls - fins),  # some of the empty are poll(2)'s
+            "uring": (calls, calls)}[mode]  # it counts what has come alone
+
+
+@test(each=[{"mode": m} for m in ("auto",) + EACH_MODE[2:]], limit=60)
 def waits_bt_has_the_time_that_a_sink_did_not_read(t):
     script = Bpftrace(t, "waits.bt")
     backend = t.backend(options=[(socket.SOL_SOCKET, socket.SO_RCVBUF, 16 * KIB)])

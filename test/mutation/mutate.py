@@ -3,12 +3,13 @@
 """Faulty sluices, each of which some test must find out.
 
 One mistake each, such as a programmer makes: in the daemon, the library, the
-sockets, the log. (Those of the mechanism alone: test/model/mutants.py.) The tree
-is copied and built once; then, for each mistake, it is put in, built, and the
+sockets, the log, the ring. (Those of the mechanism alone: test/model/mutants.py.)
+The tree is copied and built once; then, for each mistake, it is put in, built, and the
 test that should find it is run; if that one does not, the suites unit, model,
 fault, embed and daemon are. A mistake whose text is not there exactly once, or
 that does not build, fails, and so does a test that fails without any mistake:
-then nothing is learnt from it.
+then nothing is learnt from it. Those of the ring need liburing, and a kernel that
+lets us have io_uring: without they are not tried, which is said and fails.
 
 Not part of tools/check: all of it takes half an hour. Run it alone, since some
 tests are about time.
@@ -20,6 +21,7 @@ usage: mutate.py [--list] [--trust] [--named] [NAME...]
   NAME     try these alone
 """
 import argparse
+import ctypes
 import fnmatch
 import json
 import os
@@ -40,6 +42,8 @@ FLOW, LISTENER, LISTENING, WORKER = 'daemon/flow.c', 'daemon/listener.c', 'daemo
 SERVER, CIRCLE, SWEEP, PARSE = 'daemon/server.c', 'daemon/circle.c', 'daemon/sweep.c', 'daemon/parse.c'
 CONF_FILE, REPORT, LOG, PIPES = 'daemon/conf_file.c', 'daemon/report.c', 'base/log.c', 'relay/pipes.c'
 NET, LOOK, QUIET, LIB = 'net/*.c', 'net/look.c', 'relay/quiet.c', 'lib.c'
+RING, RIDE = 'relay/uring.c', 'relay/uring_ride.c'
+OF_THE_RING = (RING, RIDE)
 
 # name, file under src or a pattern of files, what is there, what is put in its place, the tests that should find it
 MISTAKES = [
@@ -241,6 +245,48 @@ MISTAKES = [
      'sock_close(r->side[i].watch.fd, false);', ['abi / life']),
     ('local_sockets_are_refused', LIB, 'return err == -EOPNOTSUPP || err == -ENOPROTOOPT ? 0 : err;', 'return err;',
      ['abi / life']),
+    # the ring
+    ('completion_for_the_dead_reaches_the_heir', RIDE, 'return w && w->gen == name >> 32 && w->relay', 'return w && w->relay',
+     ['unit / uring']),
+    ('ring_receives_from_the_sink', RIDE, 'int fd = w->relay->side[w->index].watch.fd;',
+     'int fd = w->relay->side[!w->index].watch.fd;', ['unit / uring']),
+    ('cancel_is_lost', RIDE, 'if (!w->waiting || w->canceling)', 'if (1)', ['unit / uring']),
+    ('relay_is_done_with_a_receive_in_flight', RIDE, 'if (w->receiving || w->waiting) {\n			over = false;',
+     'if (w->receiving) {\n			over = false;', ['unit / uring']),
+    ('short_send_is_taken_for_a_whole_one', RIDE, '	w->conduit.held -= n;\n', '	w->conduit.held = 0;\n', ['unit / uring']),
+    ('rest_of_a_short_send_is_the_head_again', RIDE, '	w->now->head += n;\n', '', ['unit / uring']),
+    ('what_waits_for_a_sink_has_no_bound', RIDE, 'if (w->n_ahead >= AHEAD || (b && ', 'if ((b && ', ['unit / uring']),
+    ('full_buffer_stops_no_source', RIDE, 'if (w->n_ahead >= AHEAD || (b && b->conduit.held == b->conduit.size))',
+     'if (w->n_ahead >= AHEAD)', ['unit / uring']),
+    ('next_receive_begins_at_the_mark', RIDE, '	if (from->urgent) /* it leaves the ring */\n		return -EINTR;\n', '',
+     ['unit / urgent']),
+    ('urgent_data_is_told_to_the_ring_too_late', 'relay/pump.c',
+     'if (w->ready & EPOLLPRI && r->lane[s->index].ride)', 'if (0)', ['unit / uring']),
+    ('end_of_a_receive_is_forgotten', RIDE, '	else if (n != -EAGAIN && !came_too_late(w, n))\n		w->end = n;\n', '',
+     ['unit / uring']),
+    ('end_overtakes_the_bytes_before_it', RIDE, '	w->now = pop(w);\n', '	w->now = w->end == NO_END ? pop(w) : NULL;\n',
+     ['unit / uring']),
+    ('failed_send_is_forgotten', RIDE, 'w->sent = n ? n : -EIO;', 'w->sent = n > 0 ? n : 0;', ['unit / uring']),
+    ('reset_that_a_send_has_eaten_is_a_fin', 'relay/pump.c', 'if (uring_has_failed(&r->lane[i]))', 'if (0)', ['unit / uring']),
+    ('buffer_is_given_back_while_it_is_sent', RIDE, '	while (w->sending)\n', '	while (0)\n', ['unit / uring-memory']),
+    ('unread_bytes_of_a_stopped_relay_are_not_dropped', RIDE,
+     '		counter_add(&r->env->tally.dropped[why], b->conduit.held);\n', '', ['unit / uring']),
+    ('lane_leaves_the_ring_with_bytes', RIDE, '!w->sending && !w->n_ahead &&', '!w->sending &&', ['unit / uring']),
+    ('end_behind_a_short_receive_is_not_read', RIDE, ' &&\n	       !(from->watch.ready & (LOOP_ENDING | EPOLLPRI));', ';',
+     ['unit / uring']),
+    ('ring_keeps_a_lane_beyond_its_share', RIDE, 'if (!w->full || read < w->share_end)', 'if (1)', ['unit / share']),
+    ('bell_of_the_ring_rings_unheard', RING, 'struct uring, bell)->env->loop->flush_due = true;',
+     'struct uring, bell)->env->loop->flush_due = false;', ['unit / uring']),
+    ('kernel_kept_completions_and_nobody_looks', RING, 'if (n >= 0 && !left ? has_more(u) : moved)',
+     'if (n >= 0 && !left ? 0 : moved)', ['unit / uring']),
+    ('requests_that_were_not_taken_are_forgotten', RING, '	else if (n < 0 || left)\n		refused(u);\n', '',
+     ['unit / uring-memory']),
+    ('ring_spins_without_memory', RING, '	if (loop_timer(u->env->loop, &u->again, due, ask_again))\n', '	if (due)\n',
+     ['unit / uring-memory']),
+    ('end_waits_for_a_send_that_is_not_taken', RIDE, 'w->sending = !take_back(w, OP_SEND);', 'w->sending = true;',
+     ['unit / uring-memory']),
+    ('competitors_for_a_buffer_wait_for_a_timer', RIDE, 'return n == -ENOBUFS && w->taken != w->uring->taken;', 'return false;',
+     ['unit / uring']),
 ]
 
 
@@ -269,7 +315,9 @@ class Tree:
     def __init__(self, folder):
         self.root, self.build = os.path.join(folder, 'tree'), os.path.join(folder, 'build')
         shutil.copytree(ROOT, self.root, ignore=shutil.ignore_patterns('.git', 'build*', '__pycache__'))
-        status, said = run(['meson', 'setup', '--buildtype=debugoptimized', self.build, self.root], BUILD_S)
+        self.lacks_ring = why_no_ring()
+        words = ['--buildtype=debugoptimized', f'-Dliburing={"disabled" if self.lacks_ring else "enabled"}']
+        status, said = run(['meson', 'setup', *words, self.build, self.root], BUILD_S)
         if status:
             raise Wrong('cannot be configured:\n' + said)
         self.make()
@@ -335,6 +383,18 @@ class Tree:
         return self.test_part(suite, name, part) if part else self.test(TEST_S, name, '--suite', suite)
 
 
+def why_no_ring():
+    """Why mistakes in the ring cannot be tried here, or None."""
+    if subprocess.run(['pkg-config', '--exists', 'liburing >= 2.3']).returncode:
+        return 'liburing 2.3 is not there'
+    params = ctypes.create_string_buffer(120)
+    fd = ctypes.CDLL(None, use_errno=True).syscall(425, 1, params)  # io_uring_setup(2)
+    if fd < 0:
+        return f'io_uring is refused: {os.strerror(ctypes.get_errno())}'
+    os.close(fd)
+    return None
+
+
 def describe(name, tap, else_say):
     """One line on a test that failed."""
     lines = [li.partition(' - ')[2] for li in tap.splitlines() if li.startswith('not ok')]
@@ -344,6 +404,8 @@ def describe(name, tap, else_say):
 def try_one(tree, mistake, named, useless):
     """Return: which test found it, or None. @useless: tests that fail without it, too."""
     _, pattern, old, new, tests = mistake
+    if tree.lacks_ring and is_of_the_ring(mistake):
+        raise Wrong(f'is not tried: {tree.lacks_ring}')
     if useless.intersection(tests):
         raise Wrong('has a test that fails without it, too')
     path, text = tree.find(pattern, old)
@@ -364,9 +426,16 @@ def try_one(tree, mistake, named, useless):
             f.write(text)
 
 
+def is_of_the_ring(mistake):
+    return mistake[1] in OF_THE_RING or any('uring' in test for test in mistake[4])
+
+
 def see_that_tests_pass(tree, mistakes):
     """Return: those that fail by themselves."""
     bad = set()
+    if tree.lacks_ring:
+        print(f'WITHOUT THE RING: {tree.lacks_ring}', flush=True)
+        mistakes = [m for m in mistakes if not is_of_the_ring(m)]
     for test in sorted({test for m in mistakes for test in m[4]}):
         failed = tree.test_named(test) and tree.test_named(test)  # once may be the machine's doing
         if failed:

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Four workers, 200 connections at a time, SIGUSR1 at 100 Hz, SIGTERM under load.
+"""Four workers, 200 connections at a time, SIGUSR1 at 100 Hz, SIGTERM under load; by io_uring too, if it is there.
 
 In a build with ThreadSanitizer every data race that this provokes ends the
 program with TSan's own exit status; in any build the content and the totals
@@ -17,6 +17,13 @@ import sys
 import threading
 import time
 
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), os.pardir, "daemon"))
+
+from kit import EACH_MODE  # noqa: E402
+
+WAYS = [["--mode=auto"]]
+if "uring" in EACH_MODE:
+    WAYS += [["--mode=uring"], ["--mode=uring", "--uring-receive=multishot"]]
 CONNECTIONS, BYTES, SECONDS = 200, 40000, 4
 WORD = 8
 
@@ -91,8 +98,8 @@ class Client(threading.Thread):
         self.clean += 1
 
 
-def start(binary, target):
-    p = subprocess.Popen([binary, "--workers=4", "--stats=json", "--drain-timeout=1s", "127.0.0.1:0", target],
+def start(binary, way, target):
+    p = subprocess.Popen([binary, *way, "--workers=4", "--stats=json", "--drain-timeout=1s", "127.0.0.1:0", target],
                          stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     port = None
     while True:
@@ -105,13 +112,13 @@ def start(binary, target):
             sys.exit(f"Bail out! sluice did not start: {p.wait()}")
 
 
-def run(binary):
+def run(binary, way):
     """Everything at once. Returns what went wrong, or None."""
     stop, done = threading.Event(), threading.Event()
     listener = socket.create_server(("127.0.0.1", 0), backlog=1024)
     echo = threading.Thread(target=echo_server, args=(listener, done), daemon=True)
     echo.start()
-    p, port = start(binary, "127.0.0.1:%d" % listener.getsockname()[1])
+    p, port = start(binary, way, "127.0.0.1:%d" % listener.getsockname()[1])
     out, err = [], []
     readers = [threading.Thread(target=lambda f, to: to.extend(f), args=a) for a in ((p.stdout, out), (p.stderr, err))]
     clients = [Client(port, k, stop) for k in range(CONNECTIONS)]
@@ -148,12 +155,16 @@ def run(binary):
 
 
 def main():
-    print("1..1")
-    why = run(sys.argv[1])
-    print(("not ok" if why else "ok") + " 1 - four workers, 200 connections, SIGUSR1 at 100 Hz, SIGTERM under load")
-    if why:
-        print("# " + why)
-    return 1 if why else 0
+    bad = 0
+    print(f"1..{len(WAYS)}")
+    for n, way in enumerate(WAYS, 1):
+        why = run(sys.argv[1], way)
+        print(f"{'not ok' if why else 'ok'} {n} - four workers, 200 connections, SIGUSR1 at 100 Hz, SIGTERM under load "
+              f"[{' '.join(way)}]")
+        if why:
+            print("# " + why)
+        bad += bool(why)
+    return 1 if bad else 0
 
 
 if __name__ == "__main__":
