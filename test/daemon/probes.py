@@ -47,7 +47,8 @@ class Bpftrace:
         self.out, self.err = Lines(self.process.stdout), Lines(self.process.stderr)
         if not self.err.find(ATTACHED, within=20):
             said = [line for line in self.err.lines if "MEMLOCK" not in line]
-            check(self.process.poll() is not None, f"{script} does not attach: {said}")
+            ended = proc.wait_for(lambda: self.process.poll() is not None)  # its stderr may be shut a moment before
+            check(ended, f"{script} does not attach: {said}")
             check(not any(".bt:" in line for line in said), f"{script} is wrong: {said}")
             raise Skip(f"bpftrace cannot attach here: {said}")
 
