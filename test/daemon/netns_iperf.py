@@ -11,8 +11,9 @@ PORT = 5201
 
 def measure(row, s, *args):
     """One run of eight streams. Return: bytes that arrived."""
-    row.serve(PORT, "iperf3", "-s", "-1", "-p", str(PORT))
+    server = row.serve(PORT, "iperf3", "-s", "-1", "-p", str(PORT))
     status, out = row.run("iperf3", "-c", NEAR, "-p", str(s.addr[1]), "-P", "8", "-t", "1", "-J", *args)
+    server.process.wait(5)  # or its port may still be its own when the next one wants it
     result = json.loads(out)
     check(status == 0 and "error" not in result, f"iperf3 {args}: exit status {status}: {result.get('error')}")
     streams = result["end"]["streams"]

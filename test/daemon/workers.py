@@ -104,14 +104,14 @@ def brief_connections_that_come_often_wake_nobody_else(t):
     """Nor do those that last, behind them, stay with one."""
     backend = t.backend()
     s = t.forward(backend)
-    for _ in range(5):  # a machine that is busy may make them last
+    for _ in range(5):  # a busy machine may make them last, or have one wake-up do for two
         for _ in range(5):
             brief(s, backend)
         before = wakeups_of_workers(s)
         for _ in range(25):
             brief(s, backend)
         woken = sorted(b - a for a, b in zip(before, wakeups_of_workers(s)))
-        if woken[2] <= 20:
+        if woken[2] <= 20 and woken[3] >= 200:
             break
     # On a busy machine one wake-up may be for several events: fewer than connections, then.
     check(woken[2] <= 20 and woken[3] >= 50, f"wake-ups of each worker in 200 connections: {woken}")

@@ -2,28 +2,19 @@
 # SPDX-License-Identifier: MIT
 """The page of lab report has the numbers of its file of results and no others, loads nothing, and is not made of less."""
 import copy
-import html.parser
 import json
 import os
 import re
 import shutil
-import statistics
 import subprocess
 import sys
 
-HERE = os.path.dirname(os.path.abspath(__file__))
-ROOT = os.path.dirname(os.path.dirname(HERE))
-sys.path[:0] = [os.path.join(ROOT, *folder) for folder in (("test", "daemon"), ("tools", "lab"), ("tools", "bench"))]
+import pages
+import stacks  # found by pages
 
-from kit import Skip, check, equal, run, test  # noqa: E402
+from kit import Skip, check, equal, run, test
 
-import ladder     # noqa: E402
-import perf_stat  # noqa: E402
-import rr         # noqa: E402
-import stacks     # noqa: E402
-import syscalls   # noqa: E402
-
-MARKS = f"<!doctype html><script>var s = [{stacks.MARK_STACKS}], o = [{stacks.MARK_OPTIONS}];</script>"
+ROOT, MARKS = pages.ROOT, pages.MARKS
 
 
 def bulk(gbit, bytes_per_call):
@@ -87,38 +78,6 @@ RESULTS = {
 }
 
 
-class Tables(html.parser.HTMLParser):
-    """{id: [[what stands first, (data-value, as shown), ...], ...]}, and every attribute that could load something."""
-
-    def __init__(self, page):
-        super().__init__()
-        self.tables, self.loads, self._row, self._cell, self._small = {}, [], None, None, False
-        self.feed(page)
-
-    def handle_starttag(self, tag, attrs):
-        attrs = dict(attrs)
-        self.loads += [(tag, k, v) for k, v in attrs.items() if k in ("src", "href", "srcset", "xlink:href", "action", "data")]
-        if tag == "table":
-            self.tables[attrs["id"]] = self._rows = []
-        elif tag == "tr":
-            self._row = []
-        elif tag == "td":
-            self._cell = [attrs.get("data-value"), ""]
-        self._small = tag == "small"
-
-    def handle_endtag(self, tag):
-        if tag == "td":
-            self._row.append(tuple(self._cell) if self._row else self._cell[1])
-            self._cell = None
-        elif tag == "tr" and self._row:
-            self._rows.append(self._row)
-        self._small = False
-
-    def handle_data(self, data):
-        if self._cell and not self._small:
-            self._cell[1] += data
-
-
 def report(t, results, *args):
     """Runs lab report on these results. Return: (exit status, lines of stderr, the page or None)"""
     folder = t.folder()
@@ -142,43 +101,17 @@ def made(t):
     return page
 
 
-def medians(samples, known):
-    """The rows that a table of these must have: exact, and as shown."""
-    rows = []
-    figures = [f for f in known if any(s and f in s for all_ in samples.values() for s in all_)]
-    for who, all_ in samples.items():
-        values = [[s[f] for s in all_ if s and f in s] for f in figures]
-        rows.append([who] + [(repr(statistics.median(v)), f"{statistics.median(v):,{known[f][1]}}") if v else (None, "–")
-                             for f, v in zip(figures, values)])
-    return rows
-
-
 @test()
 def tables_have_exactly_the_numbers_of_the_results(t):
-    tables = Tables(made(t)).tables
-    for n, samples in RESULTS["ladder"]["streams"].items():
-        equal(tables.pop(f"ladder-{n}"), medians(samples, ladder.FIGURES), f"ladder of {n} streams")
-    for n, samples in RESULTS["rr"]["connections"].items():
-        equal(tables.pop(f"rr-{n}"), medians(samples, rr.FIGURES), f"rr on {n} connections")
-    equal(tables.pop("stat"), medians(RESULTS["stat"]["rungs"], perf_stat.FIGURES), "stat")
-    equal(sorted(tables), ["diff", "syscalls"], "other tables")
+    pages.tables_are_those_of(RESULTS, pages.Tables(made(t)).tables)
 
 
 @test()
 def system_calls_are_those_of_all_threads_and_none_is_left_out(t):
-    rows = {row[0]: row[1:] for row in Tables(made(t)).tables["syscalls"]}
-    for place, rung in enumerate(("copy-8k", "splice-1m")):
-        total = {}
-        for th in RESULTS["syscalls"]["rungs"][rung]["threads"]:
-            for name, call in th["calls"].items():
-                total[name] = [a + b for a, b in zip(total.get(name, (0, 0, 0)), call.values())]
-        cells = {name: [float(value) for value, _ in row[3 * place:3 * place + 3]]
-                 for name, row in rows.items() if row[3 * place][0] is not None}
-        named = [name for name in cells if name != "all others"]
-        equal({name: cells[name] for name in named}, {name: total[name] for name in named}, f"calls of {rung}")
-        rest = [sum(column) for column in zip(*(v for k, v in total.items() if k not in named), (0, 0, 0))]
-        equal(cells["all others"], rest, f"all other calls of {rung}")
-    check("close" not in rows and "epoll_wait" in rows, f"calls that have a row: {list(rows)}")
+    table = pages.Tables(made(t)).tables["syscalls"]
+    pages.calls_are_those_of(RESULTS["syscalls"]["rungs"], table)
+    calls = [row[0] for row in table]
+    check("close" not in calls and "epoll_wait" in calls, f"calls that have a row: {calls}")
 
 
 @test()
@@ -201,20 +134,17 @@ def words_say_what_the_numbers_are(t):
 @test()
 def the_page_loads_nothing(t):
     page = made(t)
-    found = Tables(page)
+    found = pages.Tables(page)
     equal([load for load in found.loads if not load[2].startswith("#")], [], "attributes that load")
     equal(re.findall(r"@import|url\((?!#)|<link|<base|fetch\(|XMLHttpRequest|import\(", page), [], "what else could load")
 
 
 @test()
 def flame_graphs_are_those_of_the_results(t):
-    kept = dict(re.findall(r'<script type="application/json" id="([\w-]+)">(.*?)</script>', made(t), re.S))
-    equal(json.loads(kept.pop("flame-page")), MARKS, "the page of graphs")
-    for name, both in RESULTS["flame"]["rungs"].items():
-        for how, g in both.items():
-            equal(json.loads(kept.pop(f"graph-{name}-{how}"))["stacks"], g["stacks"], f"{name} by {how}")
-    equal(sorted(kept), ["graph-copy-64k-diff", "graph-splice-1m-diff"], "other graphs")
-    rows = {row[0]: [float(value) for value, _ in row[1:4]] for row in Tables(made(t)).tables["diff"]}
+    page = made(t)
+    pages.graphs_are_those_of(RESULTS, page)
+    rows = pages.Tables(page).tables["diff"]
+    rows = {row[0]: [float(value) for value, _ in row[1:4]] for row in rows}
     ms = 1000 / 199
     equal([round(x, 6) for x in rows["copy_to_user"]], [round(x, 6) for x in (100 * ms, 0, -100 * ms)], "ms/GiB")
     equal(rows["main"], [2 * ms / 4, 2 * ms / 8, 2 * ms / 8 - 2 * ms / 4], "ms/GiB of what both have")

@@ -35,7 +35,8 @@ def command(t, *args, root=ROOT):
 
 def lab(t, *args, **kwargs):
     """Runs a command to its end. Return: (exit status, stdout, stderr)"""
-    p = subprocess.run(command(t, *args), capture_output=True, text=True, timeout=60, check=False, **kwargs)
+    p = subprocess.run(command(t, *args), capture_output=True, text=True, check=False,
+                       **{"timeout": 60, **kwargs})
     return p.returncode, p.stdout, p.stderr
 
 

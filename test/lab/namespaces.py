@@ -9,9 +9,11 @@ import signal
 import subprocess
 import sys
 
+import pages
 from driver import BRIEF, NAME, NET, ROOT, agrees, build, command, lab, results, table, well
 
 from kit import Skip, check, equal, proc, run, test  # found by driver
+from kit.strace import need_strace
 
 SYSCTLS = ("net/ipv4/tcp_congestion_control", "net/ipv4/ip_forward")
 
@@ -233,6 +235,64 @@ def netperf_gets_two_ports_where_it_is_installed(t):
     agrees(table(out, "### rr, 1 connection")["splice"], [sample], {"a second": ("transactions_per_s", ".0f"),
                                                                     "p50 us": ("p50_us", ".0f")})
     check(sample["calls_per_transaction"] >= 4, f"in and out, both ways, and fewer calls: {sample}")
+    nothing_is_left(before)
+
+
+REPORT = ("report", "--short", "--seconds", "0.1", "--streams", "8", "--connections", "16",
+          "--patience", "0")
+
+
+def need_report(t):
+    """Skips where it cannot measure. Return: options of one, and the folder where its page goes."""
+    for program in ("perf", "gnuplot"):
+        if not shutil.which(program):
+            raise Skip(f"{program} is not installed")
+    need_strace()
+    for what in ("stat", "record"):
+        argv = ["perf", what, "-o", os.path.join(t.folder(), what), "true"]
+        if subprocess.run(argv, capture_output=True, check=False).returncode:
+            raise Skip(f"perf may not {'count' if what == 'stat' else what} here")
+    folder = t.folder()
+    template = t.file(pages.MARKS, "template.html")
+    return (*REPORT, "--template", template, "--out", os.path.join(folder, "page.html")), folder
+
+
+@test(limit=90)
+def a_report_has_the_numbers_that_it_measured_and_leaves_nothing(t):
+    before = in_namespaces(t)
+    argv, folder = need_report(t)
+    scratch = t.folder()
+    out = well(t, *argv, timeout=80, env=dict(os.environ, TMPDIR=scratch))
+    equal(out, f"{folder}/page.html: made of {folder}/page.json\n", "stdout")
+    equal(sorted(os.listdir(folder)), ["page-flame", "page.html", "page.json"], "files made")
+    got = results(os.path.join(folder, "page.json"))
+    with open(os.path.join(folder, "page.html")) as f:
+        page = f.read()
+    tables = pages.Tables(page).tables
+    pages.tables_are_those_of(got, tables)
+    pages.calls_are_those_of(got["syscalls"]["rungs"], tables["syscalls"])
+    pages.graphs_are_those_of(got, page)
+    rungs = got["ladder"]["streams"]["8"]
+    equal([len(rows) for rows in (rungs, tables["rr-16"], tables["stat"])], [9, 4, 3], "rows")
+    told = [s["gbit_s"] for name, (s,) in rungs.items() if name not in ("auto", "direct")]
+    words = f"From {min(told):.1f} to {max(told):.1f} Gbit/s: the same 8 streams"
+    check(words in page.replace("\u00a0", " "), f"not on the page: {words}")
+    equal(os.listdir(scratch), [], "what is left of what it needed meanwhile")
+    nothing_is_left(before)
+
+
+@test(limit=40)
+def a_report_that_is_asked_to_end_takes_down_what_its_command_made(t):
+    before = in_namespaces(t)
+    argv, folder = need_report(t)
+    with subprocess.Popen(command(t, *argv), stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
+                          text=True) as p:
+        came_up = proc.wait_for(lambda: re.search(r"^sink", well(t, "status"), re.M))
+        p.terminate()
+        err = p.communicate()[1]
+    check(came_up, f"no lab came up: {err}")
+    equal((p.returncode, err), (130, "lab: interrupted\n"), "exit status, stderr")
+    equal(os.listdir(folder), [], "files that it made")
     nothing_is_left(before)
 
 

@@ -74,7 +74,7 @@ def nobody_hears_his_own_words_from_a_target_that_is_not_there(t):
     ended = s.stats_at_rest()["connections"]["ended"]
     equal(ended["connect_self"] + ended["connect_failed"] + ended["client_reset"], tries, f"ends {ended}")
     check(ended["connect_self"] > 0, f"none has met itself, so nothing was tested: {ended}")
-    equal(proc.count(s.pid, "socket:"), 1, "sockets left")
+    equal(proc.count_becomes(s.pid, 1, "socket:"), 1, "sockets left")
 
 
 if __name__ == "__main__":

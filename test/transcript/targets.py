@@ -49,7 +49,7 @@ def each_address_is_tried_whatever_the_one_before_died_of(t):
     equal(receive_to_end(client, 2), ("FIN", 1000), "answer")
     totals = s.stats_at_rest()["connections"]
     equal((totals["accepted"], totals["connected"], totals["ended"]["finished"]), (2, 1, 1), f"{totals}")
-    equal(proc.count(s.pid, "socket:"), 1, "sockets left")
+    equal(proc.count_becomes(s.pid, 1, "socket:"), 1, "sockets left")
 
 
 @test(each=EVERY_WAY)

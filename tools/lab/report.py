@@ -18,27 +18,28 @@ import time
 import flame
 import page
 import results
-from place import need_root, place_options, use_build
-from rig import Trouble
+from place import above_0, need_root, numbers, place_options, use_build
+from rig import Trouble, settle
 from rounds import BAR, PATIENCE, left, say
 
 HELP = "run all of it, and write one page that says what came out (root)"
 HERE = os.path.dirname(os.path.abspath(__file__))
 
-# Command: its options, and about how many seconds it takes.
+# Command: seconds of a sample, rounds (0: it knows none), more options, and about how many seconds
+# all of it takes.
 FULL = {
-    "ladder": (["--rounds=5", "--seconds=1.5"], 260),
-    "stat": (["--rounds=3", "--seconds=1.5"], 30),
-    "syscalls": (["--seconds=3"], 12),
-    "rr": (["--rounds=5", "--seconds=1.5"], 170),
-    "flame": (["--seconds=10", "--diff"], 60),
+    "ladder": (1.5, 5, [], 260),
+    "stat": (1.5, 3, [], 30),
+    "syscalls": (3, 0, [], 12),
+    "rr": (1.5, 5, [], 170),
+    "flame": (10, 0, ["--diff"], 60),
 }
 SHORT = {
-    "ladder": (["--rounds=1", "--seconds=0.5"], 28),
-    "stat": (["--rounds=1", "--seconds=1"], 8),
-    "syscalls": (["--seconds=1"], 6),
-    "rr": (["--rounds=1", "--seconds=0.5", "--connections=1,16"], 14),
-    "flame": (["--seconds=4", "--diff"], 30),
+    "ladder": (0.5, 1, [], 28),
+    "stat": (1, 1, [], 8),
+    "syscalls": (1, 0, [], 6),
+    "rr": (0.5, 1, ["--connections=1,16"], 14),
+    "flame": (4, 0, ["--diff"], 30),
 }
 SHORT_PATIENCE = 0.5  # seconds
 NEEDS = {"ip": "iproute2", "perf": "linux-perf", "strace": "strace", "gnuplot": "gnuplot-nox"}
@@ -65,6 +66,13 @@ class Bar:
 def options(p):
     place_options(p)
     p.add_argument("--short", action="store_true", help="less of everything: under two minutes")
+    p.add_argument("--seconds", type=above_0(float), metavar="S",
+                   help=f"a sample of the ladder takes so long, and what others take changes alike "
+                   f"[{FULL['ladder'][0]}, short: {SHORT['ladder'][0]}]")
+    p.add_argument("--rounds", type=above_0(int), metavar="N",
+                   help="samples of each, where there is more than one [5, of stat 3; short: 1]")
+    p.add_argument("--streams", type=numbers, metavar="A,B", help="as of lab ladder")
+    p.add_argument("--connections", type=numbers, metavar="A,B", help="as of lab rr")
     p.add_argument("--from", dest="source", metavar="FILE", help="make the page of these results; measure nothing")
     p.add_argument("--json", metavar="FILE",
                    help="where the results go, in place of what is there [that of --out, as .json]")
@@ -73,6 +81,21 @@ def options(p):
     p.add_argument("--patience", type=float, metavar="S",
                    help=f"wait so long for others to be quiet, before each sample [{PATIENCE}, short: {SHORT_PATIENCE}]")
     p.add_argument("--template", metavar="FILE", help="as of lab flame")
+
+
+def steps(args):
+    """Yields each command, its options, and about how many seconds it takes."""
+    known = SHORT if args.short else FULL
+    scale = args.seconds / known["ladder"][0] if args.seconds else 1
+    asked = {"ladder": ("--streams", args.streams), "rr": ("--connections", args.connections)}
+    for name, (seconds, rounds, more, about) in known.items():
+        own = [f"--seconds={seconds * scale:g}", *more]
+        if rounds:
+            own.append(f"--rounds={args.rounds or rounds}")
+            about *= (args.rounds or rounds) / rounds
+        option, chosen = asked.get(name, (None, None))
+        own += [f"{option}={','.join(chosen)}"] if chosen else []
+        yield name, own, about * scale
 
 
 def run_part(argv, bar, what):
@@ -109,12 +132,13 @@ def measure(args):
     use_build(args)
     if os.path.exists(args.json):
         os.remove(args.json)
-    steps = SHORT if args.short else FULL
+    settle()  # or a command would go on for minutes when this one is asked to end
     patience = args.patience if args.patience is not None else SHORT_PATIENCE if args.short else PATIENCE
     common = ["--name", args.name, "--net", args.net, "--json", args.json, "--patience", str(patience)]
     common += ["--build", args.build] if args.build else []
-    bar = Bar([seconds for _, seconds in steps.values()])
-    for name, (own, _) in steps.items():
+    planned = list(steps(args))
+    bar = Bar([seconds for _, _, seconds in planned])
+    for name, own, _ in planned:
         more = ["--template", args.template] if args.template and name == "flame" else []
         more += ["--out", os.path.splitext(args.out)[0] + "-flame"] if name == "flame" else []
         run_part([name, *common, *own, *more], bar, name)

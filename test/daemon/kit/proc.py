@@ -2,6 +2,7 @@
 """What /proc says about a process."""
 import ctypes
 import fcntl
+import itertools
 import os
 import socket
 import time
@@ -139,10 +140,12 @@ def _listeners(port, pid):
     for name in (f"/proc/{pid}/net/tcp", f"/proc/{pid}/net/tcp6"):
         try:
             with open(name) as f:
-                rows = [line.split() for line in f][1:]
+                next(f)
+                # They stand first; behind them may be tens of thousands in TIME_WAIT.
+                rows = list(itertools.takewhile(lambda r: r[3] == "0A", map(str.split, f)))
         except FileNotFoundError:
             continue
-        found |= {f"socket:[{r[9]}]" for r in rows if r[3] == "0A" and int(r[1].rsplit(":", 1)[1], 16) == port}
+        found |= {f"socket:[{r[9]}]" for r in rows if int(r[1].rsplit(":", 1)[1], 16) == port}
     return found
 
 
