@@ -46,9 +46,6 @@
 /* Not worth the calls below this. */
 #define LEAST_US 6
 
-/* What takes longer than the most divided by this costs more than it saves. */
-#define LATE 2
-
 /* Waits of sleep before a try that are timed: not all since the last one, there
  * may have been a rest between. */
 #define SAMPLE 16
@@ -141,15 +138,14 @@ static long switches(void)
 	return getrusage(RUSAGE_THREAD, &use) ? 0 : use.ru_nivcsw;
 }
 
-/* A look that began with nothing ended @now, after @ns; it @found something or
- * not, and others took the cpu meanwhile or not. */
-static void learn(struct look *l, bool found, bool crowded, uint64_t ns,
-		  uint64_t now)
+/* A look that began with nothing ended @now; it @found something or not, and
+ * others took the cpu meanwhile or not. */
+static void learn(struct look *l, bool found, bool crowded, uint64_t now)
 {
 	if (crowded) {
 		counter_add(&l->crowded, 1);
 		look_rarely(l, 2 * l->every);
-	} else if (found && ns <= 1000ull * l->most_us / LATE) {
+	} else if (found) {
 		learn_paid(l, now);
 	} else {
 		learn_missed(l);
@@ -194,6 +190,6 @@ int look_wait(struct look *l, int epfd, struct epoll_event *ev, int room)
 	}
 	counter_add(&l->found, n > 0);
 	if (l->adapts)
-		learn(l, n > 0, switches() != before, took, start + took);
+		learn(l, n > 0, switches() != before, start + took);
 	return n;
 }
