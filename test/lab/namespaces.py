@@ -14,6 +14,7 @@ from driver import BRIEF, NAME, NET, ROOT, agrees, build, command, lab, results,
 
 from kit import Skip, check, equal, proc, run, test  # found by driver
 from kit.strace import need_strace
+from rig import Group  # found by pages
 
 SYSCTLS = ("net/ipv4/tcp_congestion_control", "net/ipv4/ip_forward")
 
@@ -121,6 +122,24 @@ def what_a_killed_command_leaves_is_taken_down(t):
             well(t, *then)
             check(not os.path.exists(folder), f"{folder} is left")
         nothing_is_left(before)
+
+
+@test()
+def a_process_that_joins_while_the_others_end_is_ended_too(t):
+    in_namespaces(t)
+
+    class Late(Group):
+        looks = 0  # one by each signal: only then it joins
+
+        def pids(self):
+            self.looks += 1
+            return super().pids() if self.looks > 2 else []
+
+    group = Late(NAME + "-late")
+    sleeper = group.start(["sleep", "30"])
+    group.close()
+    check(not os.path.exists(group.path), "the group is left")
+    equal(sleeper.wait(1), -signal.SIGTERM, "how it ended")
 
 
 @test(limit=40)

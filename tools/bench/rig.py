@@ -130,8 +130,8 @@ class Group(Processes):
             return int(re.search(r"usage_usec (\d+)", f.read())[1]) / 1e6
 
     def close(self):
-        self.end()
         for _ in range(100):
+            self.end()  # each time: one that was just being started may have joined meanwhile
             try:
                 os.rmdir(self.path)
                 return
