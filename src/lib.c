@@ -260,7 +260,9 @@ PUBLIC int sluice_dispatch(struct sluice *s, int timeout_ms)
 {
 	int err = loop_turn(&s->loop, timeout_ms);
 
-	/* What was put off is invisible to epoll: keep sluice_fd() honest. */
+	/* What is in doubt or was put off is invisible to epoll: keep
+	 * sluice_fd() honest. */
+	doubts_ask(&s->loop.doubts);
 	if (loop_pending(&s->loop))
 		loop_wake(&s->loop);
 	return err;

@@ -157,6 +157,11 @@ static void put_calls(struct writer *w, const struct server *s)
 	put(w, "sink_full", TOTAL(s, env.tally.sink_full));
 	put(w, "no_memory", TOTAL(s, env.tally.no_memory));
 	close_section(w);
+	open_section(w, "doubts");
+	put(w, "raised", TOTAL(s, loop.doubts.raised));
+	put(w, "asked", TOTAL(s, loop.doubts.asked));
+	put(w, "wrong", TOTAL(s, loop.doubts.wrong));
+	close_section(w);
 	open_section(w, "busy_poll");
 	put(w, "looks", TOTAL(s, loop.look.looks));
 	put(w, "found", TOTAL(s, loop.look.found));

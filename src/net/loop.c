@@ -36,6 +36,9 @@
 /* So often behind the jobs of a turn; what comes then waits for the next. */
 #define LOOP_FLUSHES 4
 
+/* Turns that a socket may be in doubt, while the thread never sleeps. */
+#define LOOP_DOUBT_TURNS 8
+
 static void drain_counter(struct watch *w)
 {
 	uint64_t n;
@@ -89,6 +92,7 @@ int loop_init(struct loop *loop)
 	};
 	list_init(&loop->soon);
 	list_init(&loop->again);
+	doubts_init(&loop->doubts);
 	if (loop->epfd < 0)
 		return -errno;
 
@@ -144,6 +148,7 @@ int loop_watch(struct loop *loop, struct watch *w, int fd, uint32_t events,
 	struct epoll_event ev = { .events = events, .data.ptr = w };
 
 	*w = (struct watch){ .fd = fd, .fn = fn };
+	list_init(&w->doubt);
 	if (epoll_ctl(loop->epfd, EPOLL_CTL_ADD, fd, &ev) < 0)
 		return -errno;
 	return 0;
@@ -241,11 +246,9 @@ static void run_jobs(struct loop *loop)
 		run_soon(loop);
 }
 
-static void dispatch(const struct epoll_event *ev)
+/* Tells the owner of @w what it is @ready for, as epoll(7) spells it. */
+void watch_report(struct watch *w, uint32_t ready)
 {
-	struct watch *w = ev->data.ptr;
-	uint32_t ready = ev->events;
-
 	w->ready &= ~LOOP_FRESH;
 	if (ready & EPOLLIN)
 		ready |= LOOP_FRESH;
@@ -253,8 +256,34 @@ static void dispatch(const struct epoll_event *ev)
 		ready |= LOOP_READABLE;
 	if (ready & (EPOLLHUP | EPOLLERR))
 		ready |= LOOP_WRITABLE;
+	if (ready & LOOP_READABLE)
+		doubt_settle(w);
 	w->ready |= ready;
 	w->fn(w);
+}
+
+/*
+ * Asks about what is in doubt, if this turn may wait or it has been long.
+ *
+ * Return: as epoll_wait(2); if there are events, it was too early to ask.
+ */
+static int end_doubts(struct loop *loop, struct epoll_event *ev, int room,
+		      int *timeout_ms)
+{
+	bool due = loop->turns % LOOP_DOUBT_TURNS == 0;
+	int n;
+
+	if (!doubts_any(&loop->doubts) || (!*timeout_ms && !due))
+		return 0;
+	/* For a single one, to ask costs no more than to learn this. */
+	if (!due && doubts_many(&loop->doubts)) {
+		n = epoll_wait(loop->epfd, ev, room, 0);
+		if (n)
+			return n;
+	}
+	if (doubts_ask(&loop->doubts))
+		*timeout_ms = 0;
+	return 0;
 }
 
 /* Return: as epoll_wait(2). */
@@ -267,6 +296,9 @@ static int loop_wait(struct loop *loop, struct epoll_event *ev, int room,
 	loop->bulk = false;
 	if (loop_pending(loop))
 		timeout_ms = 0;
+	n = end_doubts(loop, ev, room, &timeout_ms);
+	if (n)
+		return n;
 	if (timeout_ms && !bulk && look_is_due(&loop->look)) {
 		n = look_wait(&loop->look, loop->epfd, ev, room);
 		if (n)
@@ -293,7 +325,7 @@ int loop_turn(struct loop *loop, int timeout_ms)
 
 	loop->turns++;
 	for (i = 0; i < n; i++)
-		dispatch(&ev[i]);
+		watch_report(ev[i].data.ptr, ev[i].events);
 	run_jobs(loop);
 	if (arm(loop)) /* after clock_ready(); if it fails, try again at once */
 		loop_wake(loop);

@@ -10,6 +10,7 @@
 #include <sys/epoll.h>
 
 #include "base/list.h"
+#include "net/doubt.h"
 #include "net/look.h"
 #include "net/timer.h"
 
@@ -30,11 +31,13 @@
  * @ready:	what the kernel has reported and the owner has not used up;
  *		RDHUP, HUP, ERR and PRI always bring LOOP_READABLE with them,
  *		HUP and ERR also LOOP_WRITABLE
+ * @doubt:	it may be readable though @ready does not say so; see doubt.c
  * @fn:		called when @ready has been added to
  */
 struct watch {
 	int fd;
 	uint32_t ready;
+	struct list doubt;
 	void (*fn)(struct watch *w);
 };
 
@@ -53,6 +56,7 @@ struct job {
  * @armed_ns:	when the timerfd goes off, UINT64_MAX if it does not
  * @soon:	jobs for the end of this batch
  * @again:	jobs that have had their share: one a turn, behind @soon
+ * @doubts:	sockets that nobody has read until EAGAIN
  * @look:	how it waits; see look_init()
  * @flush:	run before and behind the jobs of a turn, if @flush_due: it sees
  *		to what they have asked for
@@ -65,6 +69,7 @@ struct loop {
 	uint64_t armed_ns;
 	struct timers timers;
 	struct list soon, again;
+	struct doubts doubts;
 	struct look look;
 	struct job *flush;
 	bool flush_due;
@@ -78,6 +83,7 @@ void loop_fini(struct loop *loop);
 int loop_watch(struct loop *loop, struct watch *w, int fd, uint32_t events,
 	       void (*fn)(struct watch *));
 void loop_unwatch(struct loop *loop, struct watch *w);
+void watch_report(struct watch *w, uint32_t ready);
 
 void loop_soon(struct loop *loop, struct job *j);
 void loop_again(struct loop *loop, struct job *j);

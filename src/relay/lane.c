@@ -29,6 +29,11 @@
 /* A fill that is no message somebody waits for. */
 #define BULK_FILL ((size_t)16 << 10)
 
+/* A fill that took no more than this part of a pipe has most likely emptied the
+ * source: only fragments of less than 256 bytes fill all slots with so little,
+ * and of bulk there is more at once. */
+#define SHORT_PART 16
+
 /* What one step of a lane came to. */
 enum step {
 	STEP_WAIT, /* nothing more to do before something happens */
@@ -253,6 +258,25 @@ static bool lane_may_read(const struct relay *r, unsigned i)
 	return r->side[i].watch.ready & LOOP_READABLE || uring_ahead(&r->lane[i]);
 }
 
+/* A fill of @n bytes: whether there is more, as far as it tells. */
+static void lane_came_short(struct relay *r, unsigned i, size_t n)
+{
+	struct side *from = &r->side[i];
+	struct lane *l = &r->lane[i];
+	const struct conduit *c = l->conduit;
+
+	/* Not if an end or a mark is near: no edge follows (K32). */
+	if (n >= c->size || from->failed ||
+	    from->watch.ready & (LOOP_ENDING | EPOLLPRI))
+		return;
+	if (c->ops->short_is_empty) {
+		from->watch.ready &= ~(uint32_t)LOOP_READABLE;
+	} else if (c->ops->is_pipe && n <= c->size / SHORT_PART) {
+		doubt_raise(&r->env->loop->doubts, &from->watch);
+		l->went_on = false;
+	}
+}
+
 /* One read. */
 static enum step lane_fill(struct relay *r, unsigned i)
 {
@@ -275,11 +299,8 @@ static enum step lane_fill(struct relay *r, unsigned i)
 			r->env->loop->bulk = true;
 		if (r->env->mode == RELAY_AUTO && !urgent)
 			choose_learn(r, l, (size_t)n);
-		/* Not if an end or a mark is near: no edge follows (K32). */
-		if (c->ops->short_is_empty && (size_t)n < c->size && !urgent &&
-		    !from->failed &&
-		    !(from->watch.ready & (LOOP_ENDING | EPOLLPRI)))
-			from->watch.ready &= ~(uint32_t)LOOP_READABLE;
+		if (!urgent)
+			lane_came_short(r, i, (size_t)n);
 		return STEP_GO;
 	}
 	if (c && c->ops->is_pipe && pipe_misleads(r, i, n)) {

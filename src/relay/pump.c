@@ -122,6 +122,8 @@ static void pump_end(struct relay *r)
 
 	loop_untimer(r->env->loop, &r->timer);
 	loop_untimer(r->env->loop, &r->quiet);
+	doubt_settle(&r->side[0].watch);
+	doubt_settle(&r->side[1].watch);
 	lane_drop(r, &r->lane[0], why);
 	lane_drop(r, &r->lane[1], why);
 	r->ending = !uring_end(r, why);

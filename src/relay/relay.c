@@ -66,6 +66,8 @@ void relay_init(struct relay *r, struct relay_env *env)
 		.first_gone = -1,
 	};
 	list_init(&r->job.node);
+	list_init(&r->side[0].watch.doubt);
+	list_init(&r->side[1].watch.doubt);
 }
 
 /**

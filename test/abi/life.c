@@ -7,11 +7,13 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <pthread.h>
+#include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include "abi/scene.h"
 #include "support/pacer.h"
+#include "support/stamp.h"
 
 #define BULK 2000000
 
@@ -116,6 +118,45 @@ START_TEST(what_is_left_for_the_next_dispatch_is_announced)
 	pacer_start_recv(&down);
 	pacer_join(&down);
 	call_hang_up(&c);
+	sluice_free(s);
+}
+END_TEST
+
+/*
+ * The same with crumbs that take all slots of a pipe, and are few bytes. What
+ * one thread sends lies side by side in memory, and what lies side by side
+ * shares a slot: so there is always something else in between.
+ */
+START_TEST(what_a_pipe_had_no_slots_for_is_announced)
+{
+	static unsigned char said[600 * 20], heard[sizeof(said)];
+	struct sluice *s = scene_open(_i);
+	struct sluice_result r;
+	struct call c, other;
+
+	stamp_fill(said, 1, 0, sizeof(said));
+	call_plug(&c);
+	call_plug(&other);
+	for (size_t at = 0; at < sizeof(said); at += 20) {
+		ck_assert_int_eq(
+			peer_send_all(c.peer[0], said + at, 20, SOON_MS), 0);
+		ck_assert_int_eq(
+			peer_send_all(other.peer[0], said, 100, SOON_MS), 0);
+		ck_assert_int_eq(
+			peer_recv_all(other.side[0], heard, 100, SOON_MS), 100);
+	}
+	while (peer_unacked(c.peer[0]))
+		sleep_ms(1);
+	ck_assert_int_eq(sluice_relay(s, c.side[0], c.side[1], NULL, NULL), 0);
+	scene_serve(s, 100);
+	ck_assert_int_eq(recv(c.peer[1], heard, sizeof(heard), MSG_DONTWAIT),
+			 sizeof(heard));
+	ck_assert_int_eq(memcmp(said, heard, sizeof(said)), 0);
+	call_hang_up(&c);
+	scene_pop(s, &r, SOON_MS);
+	close(other.side[0]);
+	close(other.side[1]);
+	call_hang_up(&other);
 	sluice_free(s);
 }
 END_TEST
@@ -424,6 +465,7 @@ int main(void)
 	static const TTest *const *const tests[] = {
 		&a_transfer_needs_nothing_but_poll_and_is_counted,
 		&what_is_left_for_the_next_dispatch_is_announced,
+		&what_a_pipe_had_no_slots_for_is_announced,
 		&the_descriptor_is_quiet_when_there_is_nothing_to_do,
 		&the_sockets_are_the_librarys_and_closed_at_the_end,
 		&a_duplicate_that_the_caller_keeps_does_no_harm,

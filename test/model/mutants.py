@@ -31,11 +31,14 @@ MUTANTS = [
      'to->watch.ready &= ~(uint32_t)LOOP_WRITABLE;',
      'to->watch.ready &= ~(uint32_t)LOOP_WRITABLE; r->side[i].watch.ready &= ~(uint32_t)LOOP_READABLE;'),
     ('short_recv_forgets_the_end', LANE,  # K32
-     '!(from->watch.ready & (LOOP_ENDING | EPOLLPRI))', '1'),
+     'from->watch.ready & (LOOP_ENDING | EPOLLPRI))\n\t\treturn;', '0)\n\t\treturn;'),
     ('short_recv_forgets_the_mark', LANE,  # K32
-     'c->size && !urgent', 'c->size'),
+     'if (!urgent)\n\t\t\tlane_came_short', 'if (1)\n\t\t\tlane_came_short'),
     ('short_splice_taken_for_drained', SPLICE,  # K1
      '.is_pipe = true,', '.is_pipe = true, .short_is_empty = true,'),
+    ('short_splice_is_never_asked_about', LOOP, 'if (doubts_ask(&loop->doubts))', 'if (0)'),
+    ('a_doubt_is_asked_about_but_not_told', 'net/doubt.c', 'watch_report(w[i], ready);', ';'),
+    ('a_relay_leaves_its_doubts_behind', PUMP, '\tdoubt_settle(&r->side[0].watch);\n', ''),
     ('pipe_is_topped_up', LANE,  # K2
      '		if (lane_held(l))\n			step = lane_drain',
      '		if (lane_held(l) && r->side[!i].watch.ready & LOOP_WRITABLE)\n			step = lane_drain'),

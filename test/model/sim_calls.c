@@ -252,17 +252,22 @@ WRAP(int, getsockopt, int fd, int level, int option, void *value, socklen_t *len
 WRAP(int, poll, struct pollfd *p, nfds_t n, int timeout)
 {
 	struct sim_file *f = n ? sim_file(p->fd) : NULL;
+	int found = 0;
 
 	if (!f)
 		return __real_poll(p, n, timeout);
-	if (timeout || n != 1)
+	if (timeout)
 		sim_fail("poll(2) that waits");
 	begin(CALL_OTHER, f->sock);
-	p->revents = (short)(sim_poll(f) &
-			     ((uint32_t)p->events | EPOLLERR | EPOLLHUP));
-	trace("poll", f->sock ? (int)f->sock->id : -1, p->revents, 0);
+	for (nfds_t i = 0; i < n; i++, p++) {
+		f = sim_file(p->fd);
+		p->revents = (short)(sim_poll(f) & ((uint32_t)p->events |
+						    EPOLLERR | EPOLLHUP));
+		trace("poll", f->sock ? (int)f->sock->id : -1, p->revents, 0);
+		found += p->revents != 0;
+	}
 	end(CALL_OTHER, f->sock, 0);
-	return p->revents != 0;
+	return found;
 }
 
 WRAP(int, pipe2, int fd[2], int flags)

@@ -126,7 +126,8 @@ void world_start(void)
 
 bool world_busy(void)
 {
-	return sim_busy() || loop_pending(&world.loop);
+	return sim_busy() || loop_pending(&world.loop) ||
+	       doubts_any(&world.loop.doubts);
 }
 
 void world_turn(void)
@@ -137,7 +138,7 @@ void world_turn(void)
 	for (unsigned i = 0; i < sim.socks; i++)
 		sim.sock[i].turn_read = sim.sock[i].turn_most = 0;
 	sim.in_turn = true;
-	if (loop_turn(&world.loop, 0))
+	if (loop_turn(&world.loop, -1)) /* nothing waits in here */
 		sim_fail("loop_turn() failed");
 	sim.in_turn = false;
 	world.seen.turns++;

@@ -41,12 +41,22 @@ PROGRAMS = ('src/sluice', 'src/liblib.a')  # each test's own program is built wh
 FLOW, LISTENER, LISTENING, WORKER = 'daemon/flow.c', 'daemon/listener.c', 'daemon/listening.c', 'daemon/worker.c'
 SERVER, CIRCLE, SWEEP, PARSE = 'daemon/server.c', 'daemon/circle.c', 'daemon/sweep.c', 'daemon/parse.c'
 CONF_FILE, REPORT, LOG, PIPES = 'daemon/conf_file.c', 'daemon/report.c', 'base/log.c', 'relay/pipes.c'
-NET, LOOK, QUIET, LIB = 'net/*.c', 'net/look.c', 'relay/quiet.c', 'lib.c'
+NET, LOOK, DOUBT, LOOP = 'net/*.c', 'net/look.c', 'net/doubt.c', 'net/loop.c'
+QUIET, LIB = 'relay/quiet.c', 'lib.c'
 RING, RIDE = 'relay/uring.c', 'relay/uring_ride.c'
 OF_THE_RING = (RING, RIDE)
 
 # name, file under src or a pattern of files, what is there, what is put in its place, the tests that should find it
 MISTAKES = [
+    # a doubt
+    ('all_doubts_but_the_first_are_forgotten', DOUBT, '		list_remove(&w[n]->doubt);', '		list_init(&ds->watches);',
+     ['unit / doubt']),
+    ('a_poll_that_fails_finds_nothing', DOUBT, 'failed ? POLLIN :', 'failed ? 0 :', ['unit / doubt']),
+    ('what_is_asked_about_is_not_waited_for', LOOP, '		*timeout_ms = 0;', '		;', ['unit / doubt']),
+    ('a_busy_loop_never_asks', LOOP, 'loop->turns % LOOP_DOUBT_TURNS == 0', 'false', ['unit / doubt']),
+    ('an_edge_leaves_the_doubt', LOOP, '		doubt_settle(w);', '		;', ['unit / doubt']),
+    ('each_doubt_is_asked_about_at_once', LOOP, '!due && doubts_many(&loop->doubts)', '0', ['unit / doubt']),
+    ('the_library_keeps_its_doubts_for_itself', LIB, '	doubts_ask(&s->loop.doubts);\n', '', ['abi / life']),
     # a wait
     ('looking_is_the_rule_whether_or_not_it_pays', LOOK, 'if (3 * awake_ns > 2 * l->asleep_ns) {', 'if (0) {',
      ['unit / look']),

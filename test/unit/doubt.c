@@ -1,0 +1,343 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A socket that is taken for empty without a proof: it is asked about before
+ * anybody sleeps on it, and at the cost of one call for all of them.
+ */
+#include <errno.h>
+#include <poll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "unit/rig.h"
+
+#define MANY 100
+
+static struct loop loop;
+static int told, polls;
+static bool poll_fails;
+
+/* The loop's. The peers of the test poll, too, but wait. */
+int __real_poll(struct pollfd *p, nfds_t n, int timeout);
+int __wrap_poll(struct pollfd *p, nfds_t n, int timeout);
+
+int __wrap_poll(struct pollfd *p, nfds_t n, int timeout)
+{
+	if (timeout)
+		return __real_poll(p, n, timeout);
+	polls++;
+	if (!poll_fails)
+		return __real_poll(p, n, 0);
+	errno = ENOMEM;
+	return -1;
+}
+
+static void seen(struct watch *w)
+{
+	(void)w;
+	told++;
+}
+
+/* Watched sockets of which nothing is to be told any more; @bytes were sent to
+ * each, told of, and not read. */
+static void watch_some(struct watch *w, int fd[][2], int n, size_t bytes)
+{
+	ck_assert_int_eq(loop_init(&loop), 0);
+	for (int i = 0; i < n; i++) {
+		tcp_pair(fd[i]);
+		peer_nodelay(fd[i][0]);
+		peer_nonblock(fd[i][1]);
+		if (bytes)
+			say(fd[i][0], 1, 0, bytes);
+		ck_assert_int_eq(
+			loop_watch(&loop, &w[i], fd[i][1], LOOP_SOCKET, seen), 0);
+	}
+	for (int i = 0; i < 3; i++)
+		loop_turn(&loop, 0);
+	for (int i = 0; i < n; i++)
+		ck_assert_uint_eq(!!(w[i].ready & LOOP_READABLE), bytes > 0);
+	loop.turns = told = polls = 0;
+	poll_fails = false;
+}
+
+static void close_some(int fd[][2], int n)
+{
+	for (int i = 0; i < n; i++) {
+		close(fd[i][0]);
+		close(fd[i][1]);
+	}
+	loop_fini(&loop);
+}
+
+START_TEST(what_lies_there_is_told_before_the_loop_sleeps)
+{
+	int64_t start = now_ms();
+	struct watch w;
+	int fd[1][2];
+
+	watch_some(&w, fd, 1, 3);
+	doubt_raise(&loop.doubts, &w);
+	ck_assert_uint_eq(w.ready & LOOP_READABLE, 0);
+	loop.turns = 1; /* so that it is not for the turn's number */
+	loop_turn(&loop, 0);
+	ck_assert_int_eq(told, 0); /* it does not sleep, so there is time */
+	while (!told && now_ms() < start + SOON_MS)
+		loop_turn(&loop, SOON_MS);
+	ck_assert_int_lt(now_ms(), start + SOON_MS);
+	ck_assert_uint_ne(w.ready & LOOP_READABLE, 0);
+	ck_assert_uint_ne(w.ready & LOOP_FRESH, 0);
+	ck_assert_uint_eq(counter_read(&loop.doubts.wrong), 1);
+	close_some(fd, 1);
+}
+END_TEST
+
+START_TEST(where_nothing_lies_it_asks_once_and_sleeps)
+{
+	int64_t start = now_ms();
+	struct watch w;
+	int fd[1][2];
+
+	watch_some(&w, fd, 1, 0);
+	doubt_raise(&loop.doubts, &w);
+	loop.turns = 1;
+	loop_turn(&loop, 50);
+	ck_assert_int_ge(now_ms(), start + 45);
+	for (int i = 0; i < 20; i++)
+		loop_turn(&loop, 1);
+	ck_assert_int_eq(told, 0);
+	ck_assert_int_eq(polls, 1);
+	ck_assert_uint_eq(counter_read(&loop.doubts.raised), 1);
+	ck_assert_uint_eq(counter_read(&loop.doubts.asked), 1);
+	ck_assert_uint_eq(counter_read(&loop.doubts.wrong), 0);
+	close_some(fd, 1);
+}
+END_TEST
+
+START_TEST(an_end_or_an_urgent_byte_is_told_too)
+{
+	struct watch w[2];
+	int fd[2][2];
+
+	watch_some(w, fd, 2, 0);
+	shutdown(fd[0][0], SHUT_WR);
+	ck_assert_int_eq(send(fd[1][0], "!", 1, MSG_OOB), 1);
+	while (loop_turn(&loop, 10) ||
+	       !(w[0].ready & EPOLLRDHUP && w[1].ready & EPOLLPRI))
+		; /* the edges are over */
+	w[0].ready = w[1].ready = 0;
+	doubt_raise(&loop.doubts, &w[0]);
+	doubt_raise(&loop.doubts, &w[1]);
+	loop_turn(&loop, SOON_MS);
+	ck_assert_uint_eq(w[0].ready & (EPOLLRDHUP | LOOP_READABLE),
+			  EPOLLRDHUP | LOOP_READABLE);
+	ck_assert_uint_eq(w[1].ready & (EPOLLPRI | LOOP_READABLE),
+			  EPOLLPRI | LOOP_READABLE);
+	close_some(fd, 2);
+}
+END_TEST
+
+START_TEST(an_edge_settles_the_matter_and_nobody_is_asked)
+{
+	struct watch w[2];
+	int fd[2][2];
+
+	watch_some(w, fd, 2, 0);
+	for (unsigned n = 0; n < 3; n++) {
+		doubt_raise(&loop.doubts, &w[0]);
+		doubt_raise(&loop.doubts, &w[1]);
+		say(fd[0][0], 1, 2 * n, 2);
+		say(fd[1][0], 1, 2 * n, 2);
+		await_acked(fd[0][0]);
+		await_acked(fd[1][0]);
+		loop.turns = 1;
+		loop_turn(&loop, SOON_MS);
+		ck_assert_uint_ne(w[0].ready & LOOP_READABLE, 0);
+		ck_assert_uint_ne(w[1].ready & LOOP_READABLE, 0);
+	}
+	ck_assert_int_eq(told, 6);
+	ck_assert(!doubts_any(&loop.doubts));
+	ck_assert_int_eq(polls, 0);
+	ck_assert_uint_eq(counter_read(&loop.doubts.raised), 6);
+	ck_assert_uint_eq(counter_read(&loop.doubts.asked), 0);
+	close_some(fd, 2);
+}
+END_TEST
+
+static void run_again(struct job *j)
+{
+	loop_again(&loop, j);
+}
+
+START_TEST(a_loop_that_never_sleeps_asks_after_a_few_turns)
+{
+	struct job j = { .fn = run_again };
+	struct watch w;
+	int fd[1][2];
+
+	watch_some(&w, fd, 1, 3);
+	list_init(&j.node);
+	loop_again(&loop, &j);
+	loop_turn(&loop, -1);
+	doubt_raise(&loop.doubts, &w);
+	for (int i = 0; i < 7; i++)
+		loop_turn(&loop, -1);
+	ck_assert_int_eq(polls, 0); /* not in each */
+	loop_turn(&loop, -1);
+	ck_assert_int_eq(told, 1);
+	close_some(fd, 1);
+}
+END_TEST
+
+START_TEST(many_are_asked_about_at_once)
+{
+	static struct watch w[MANY];
+	static int fd[MANY][2];
+
+	watch_some(w, fd, MANY, 3);
+	for (int i = 0; i < MANY; i++)
+		doubt_raise(&loop.doubts, &w[i]);
+	loop.turns = 1;
+	loop_turn(&loop, SOON_MS);
+	ck_assert_int_eq(told, MANY);
+	ck_assert_int_eq(polls, 2); /* of up to 64 */
+	ck_assert(!doubts_any(&loop.doubts));
+	close_some(fd, MANY);
+}
+END_TEST
+
+START_TEST(to_doubt_twice_is_to_doubt_once)
+{
+	struct watch w[2];
+	int fd[2][2];
+
+	watch_some(w, fd, 2, 3);
+	doubt_raise(&loop.doubts, &w[0]);
+	doubt_raise(&loop.doubts, &w[1]);
+	doubt_raise(&loop.doubts, &w[0]);
+	loop_turn(&loop, SOON_MS);
+	ck_assert_int_eq(told, 2);
+	ck_assert_uint_eq(counter_read(&loop.doubts.asked), 2);
+	close_some(fd, 2);
+}
+END_TEST
+
+START_TEST(what_is_settled_is_not_asked_about)
+{
+	struct watch w[2];
+	int fd[2][2];
+
+	watch_some(w, fd, 2, 3);
+	doubt_raise(&loop.doubts, &w[0]);
+	doubt_raise(&loop.doubts, &w[1]);
+	doubt_settle(&w[0]);
+	doubt_settle(&w[0]); /* no harm */
+	loop_turn(&loop, SOON_MS);
+	ck_assert_uint_eq(w[0].ready & LOOP_READABLE, 0);
+	ck_assert_uint_ne(w[1].ready & LOOP_READABLE, 0);
+	close_some(fd, 2);
+}
+END_TEST
+
+START_TEST(when_poll_fails_it_is_better_to_read)
+{
+	struct watch w;
+	int fd[1][2];
+
+	watch_some(&w, fd, 1, 3);
+	doubt_raise(&loop.doubts, &w);
+	poll_fails = true;
+	loop_turn(&loop, SOON_MS);
+	ck_assert_uint_ne(w.ready & LOOP_READABLE, 0);
+	close_some(fd, 1);
+}
+END_TEST
+
+/* What one thread sends lies side by side in memory, and what lies side by side
+ * shares a slot: so there is always something else in between. */
+static void say_in_crumbs(int fd, uint64_t at, unsigned crumbs)
+{
+	int other[2];
+
+	tcp_pair(other);
+	peer_nodelay(other[0]);
+	for (unsigned n = 0; n < crumbs; n++) {
+		say(fd, 1, at + n * 20, 20);
+		say(other[0], 2, 0, 100);
+		hear(other[1], 2, 0, 100);
+	}
+	close(other[0]);
+	close(other[1]);
+}
+
+/* A pipe of 16 slots takes 320 bytes of these, and the rest has been told of. */
+START_TEST(what_a_pipe_had_no_slots_for_is_read_without_an_edge)
+{
+	struct wire w;
+	struct rig g;
+
+	rig_open(&g, RELAY_SPLICE);
+	wire_lay(&g, &w);
+	peer_nodelay(w.peer[0]);
+	for (uint64_t at = 0; at < 5 * 800; at += 800) {
+		say_in_crumbs(w.peer[0], at, 40);
+		await_acked(w.peer[0]);
+		rig_spin(&g);
+		hear(w.peer[1], 1, at, 800);
+		rig_rest(&g);
+	}
+	ck_assert_uint_gt(counter_read(&g.loop.doubts.wrong), 0);
+	ck_assert_uint_eq(w.relay.lane[0].by_pipe, 4000);
+	wire_hang_up(&w);
+	rig_finish(&g, &w);
+	rig_close(&g);
+}
+END_TEST
+
+START_TEST(a_message_by_pipe_takes_one_read)
+{
+	const struct tally_call *reads;
+	struct wire w[2];
+	struct rig g;
+
+	rig_open(&g, RELAY_SPLICE);
+	wire_lay(&g, &w[0]);
+	wire_lay(&g, &w[1]);
+	rig_settle(&g);
+	reads = &g.env.tally.splice_in;
+	for (uint64_t at = 0; at < 100000; at += 1000) {
+		for (int i = 0; i < 2; i++) {
+			say(w[i].peer[0], 1, at, 1000);
+			await_acked(w[i].peer[0]);
+		}
+		loop_turn(&g.loop, SOON_MS);
+		for (int i = 0; i < 2; i++)
+			hear(w[i].peer[1], 1, at, 1000);
+	}
+	ck_assert_uint_eq(counter_read(&reads->bytes), 200000);
+	ck_assert_uint_eq(counter_read(&reads->calls), 200);
+	ck_assert_uint_eq(counter_read(&g.env.tally.source_empty), 0);
+	for (int i = 0; i < 2; i++) {
+		wire_hang_up(&w[i]);
+		rig_finish(&g, &w[i]);
+	}
+	rig_close(&g);
+}
+END_TEST
+
+int main(void)
+{
+	Suite *s = suite_create("doubt");
+	TCase *tc = support_case(s, "doubt");
+
+	tcase_add_test(tc, what_lies_there_is_told_before_the_loop_sleeps);
+	tcase_add_test(tc, where_nothing_lies_it_asks_once_and_sleeps);
+	tcase_add_test(tc, an_end_or_an_urgent_byte_is_told_too);
+	tcase_add_test(tc, an_edge_settles_the_matter_and_nobody_is_asked);
+	tcase_add_test(tc, a_loop_that_never_sleeps_asks_after_a_few_turns);
+	tcase_add_test(tc, many_are_asked_about_at_once);
+	tcase_add_test(tc, to_doubt_twice_is_to_doubt_once);
+	tcase_add_test(tc, what_is_settled_is_not_asked_about);
+	tcase_add_test(tc, when_poll_fails_it_is_better_to_read);
+	tcase_add_test(tc, what_a_pipe_had_no_slots_for_is_read_without_an_edge);
+	tcase_add_test(tc, a_message_by_pipe_takes_one_read);
+	return support_main(s);
+}
