@@ -262,7 +262,7 @@ PUBLIC int sluice_dispatch(struct sluice *s, int timeout_ms)
 
 	/* What is in doubt or was put off is invisible to epoll: keep
 	 * sluice_fd() honest. */
-	doubts_ask(&s->loop.doubts);
+	doubts_turn(&s->loop.doubts, true);
 	if (loop_pending(&s->loop))
 		loop_wake(&s->loop);
 	return err;

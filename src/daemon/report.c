@@ -161,6 +161,7 @@ static void put_calls(struct writer *w, const struct server *s)
 	put(w, "raised", TOTAL(s, loop.doubts.raised));
 	put(w, "asked", TOTAL(s, loop.doubts.asked));
 	put(w, "wrong", TOTAL(s, loop.doubts.wrong));
+	put(w, "ticks", TOTAL(s, loop.doubts.ticks));
 	close_section(w);
 	open_section(w, "busy_poll");
 	put(w, "looks", TOTAL(s, loop.look.looks));

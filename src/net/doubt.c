@@ -8,10 +8,15 @@
  * lie there and nothing tells of it. A read that came short has most often taken
  * all there was, and then that last call is for nothing: with small messages,
  * one call in three. So the owner may take it for empty and say so here. When
- * more arrives, its edge settles the matter. If none has come before the thread
- * would sleep, or for some turns, one poll(2) is asked about all that are still
- * in doubt: a thread that has much to do hardly ever gets there, and one that
- * has little can spare the call.
+ * more arrives, its edge settles the matter. If none has come when the thread
+ * would sleep, or after some turns without a sleep, poll(2) is asked about all
+ * that are in doubt, at once.
+ *
+ * Where one message at a time comes and goes that is as many calls as before. So
+ * when it is often asked, it begins to tick: nobody is asked before a sleep any
+ * more, but every other millisecond, and only about those that were in doubt at
+ * the last tick: most have been settled since. When there is little left to
+ * doubt the ticking stops. At rest nothing ticks and nothing is asked.
  */
 #include "net/doubt.h"
 
@@ -23,12 +28,29 @@
 /* So many are asked about in one call. */
 #define ASK_BATCH 64
 
+/* Turns in which the thread did not sleep, and nobody was asked. */
+#define TURNS 8
+
+/* It begins to tick when so many were asked about within so long. */
+#define OFTEN	 64
+#define OFTEN_MS 8
+
+/* A tick, and so many doubts in one are too few to go on. */
+#define TICK_MS 2
+#define FEW	8
+
+void doubts_init(struct doubts *ds)
+{
+	list_init(&ds->fresh);
+	list_init(&ds->old);
+}
+
 /* Takes @w for not readable, until an edge or poll(2) says otherwise. */
 void doubt_raise(struct doubts *ds, struct watch *w)
 {
 	w->ready &= ~(uint32_t)LOOP_READABLE;
 	list_remove(&w->doubt);
-	list_append(&ds->watches, &w->doubt);
+	list_append(&ds->fresh, &w->doubt);
 	counter_add(&ds->raised, 1);
 }
 
@@ -39,12 +61,12 @@ void doubt_settle(struct watch *w)
 }
 
 /* Takes up to ASK_BATCH out of doubt. Return: how many. */
-static nfds_t take_some(struct doubts *ds, struct pollfd *p, struct watch **w)
+static nfds_t take_some(struct list *doubts, struct pollfd *p, struct watch **w)
 {
 	nfds_t n = 0;
 
-	for (; n < ASK_BATCH && doubts_any(ds); n++) {
-		w[n] = container_of(ds->watches.next, struct watch, doubt);
+	for (; n < ASK_BATCH && !list_empty(doubts); n++) {
+		w[n] = container_of(doubts->next, struct watch, doubt);
 		p[n] = (struct pollfd){
 			.fd = w[n]->fd,
 			.events = POLLIN | POLLPRI | POLLRDHUP,
@@ -54,22 +76,18 @@ static nfds_t take_some(struct doubts *ds, struct pollfd *p, struct watch **w)
 	return n;
 }
 
-/**
- * doubts_ask() - settle all doubts
- *
- * What has something to read is reported, as if by an edge. Between batches
- * only.
- *
- * Return: whether there was any such.
+/*
+ * Settles these @doubts: what has something to read is reported, as if by an
+ * edge. Return: whether there was any such.
  */
-bool doubts_ask(struct doubts *ds)
+static bool ask(struct doubts *ds, struct list *doubts)
 {
 	struct pollfd p[ASK_BATCH];
 	struct watch *w[ASK_BATCH];
 	bool any = false;
 
-	while (doubts_any(ds)) {
-		nfds_t n = take_some(ds, p, w);
+	while (!list_empty(doubts)) {
+		nfds_t n = take_some(doubts, p, w);
 		bool failed = poll(p, n, 0) < 0; /* no memory: better read */
 
 		counter_add(&ds->asked, n);
@@ -79,9 +97,68 @@ bool doubts_ask(struct doubts *ds)
 			if (!ready)
 				continue;
 			counter_add(&ds->wrong, 1);
-			watch_report(w[i], ready);
+			watch_report(w[i], ready | LOOP_REST);
 			any = true;
 		}
 	}
+	return any;
+}
+
+static void tick(struct timer *t);
+
+/* Return: whether it will. If there is no memory for it, it need not. */
+static bool tick_later(struct doubts *ds, uint64_t now)
+{
+	struct loop *loop = container_of(ds, struct loop, doubts);
+
+	ds->raised_before = counter_read(&ds->raised);
+	return !loop_timer(loop, &ds->tick, now + TICK_MS * NS_PER_MS, tick);
+}
+
+static void tick(struct timer *t)
+{
+	struct doubts *ds = container_of(t, struct doubts, tick);
+	bool few = counter_read(&ds->raised) - ds->raised_before < FEW;
+
+	counter_add(&ds->ticks, 1);
+	ask(ds, &ds->old);
+	list_take(&ds->old, &ds->fresh);
+	if (few || !tick_later(ds, now_ns()))
+		ask(ds, &ds->old);
+}
+
+/* Begins to tick, if it has come to that. */
+static void look_at_clock(struct doubts *ds)
+{
+	uint64_t now, asked = counter_read(&ds->asked);
+
+	if (asked - ds->asked_before < OFTEN)
+		return;
+	now = now_ns();
+	if (now - ds->since_ns < OFTEN_MS * NS_PER_MS)
+		tick_later(ds, now);
+	ds->asked_before = asked;
+	ds->since_ns = now;
+}
+
+/**
+ * doubts_turn() - see to it that no doubt lasts
+ * @sleeps:	the thread would now sleep, or others will decide when it wakes
+ *
+ * Once a turn, between batches.
+ *
+ * Return: whether something was reported, as if by an edge.
+ */
+bool doubts_turn(struct doubts *ds, bool sleeps)
+{
+	bool any;
+
+	if (list_empty(&ds->fresh) || timer_is_set(&ds->tick))
+		return false;
+	if (!sleeps && ++ds->turns < TURNS)
+		return false;
+	ds->turns = 0;
+	any = ask(ds, &ds->fresh);
+	look_at_clock(ds);
 	return any;
 }

@@ -36,9 +36,6 @@
 /* So often behind the jobs of a turn; what comes then waits for the next. */
 #define LOOP_FLUSHES 4
 
-/* Turns that a socket may be in doubt, while the thread never sleeps. */
-#define LOOP_DOUBT_TURNS 8
-
 static void drain_counter(struct watch *w)
 {
 	uint64_t n;
@@ -116,6 +113,7 @@ int loop_init(struct loop *loop)
 /* Everything that was watched, set or put off must have been taken back. */
 void loop_fini(struct loop *loop)
 {
+	loop_untimer(loop, &loop->doubts.tick);
 	loop->clock.fd = close_fd(loop->clock.fd);
 	loop->wake.fd = close_fd(loop->wake.fd);
 	loop->epfd = close_fd(loop->epfd);
@@ -249,7 +247,7 @@ static void run_jobs(struct loop *loop)
 /* Tells the owner of @w what it is @ready for, as epoll(7) spells it. */
 void watch_report(struct watch *w, uint32_t ready)
 {
-	w->ready &= ~LOOP_FRESH;
+	w->ready &= ~(LOOP_FRESH | LOOP_REST);
 	if (ready & EPOLLIN)
 		ready |= LOOP_FRESH;
 	if (ready & (LOOP_ENDING | EPOLLPRI))
@@ -262,30 +260,6 @@ void watch_report(struct watch *w, uint32_t ready)
 	w->fn(w);
 }
 
-/*
- * Asks about what is in doubt, if this turn may wait or it has been long.
- *
- * Return: as epoll_wait(2); if there are events, it was too early to ask.
- */
-static int end_doubts(struct loop *loop, struct epoll_event *ev, int room,
-		      int *timeout_ms)
-{
-	bool due = loop->turns % LOOP_DOUBT_TURNS == 0;
-	int n;
-
-	if (!doubts_any(&loop->doubts) || (!*timeout_ms && !due))
-		return 0;
-	/* For a single one, to ask costs no more than to learn this. */
-	if (!due && doubts_many(&loop->doubts)) {
-		n = epoll_wait(loop->epfd, ev, room, 0);
-		if (n)
-			return n;
-	}
-	if (doubts_ask(&loop->doubts))
-		*timeout_ms = 0;
-	return 0;
-}
-
 /* Return: as epoll_wait(2). */
 static int loop_wait(struct loop *loop, struct epoll_event *ev, int room,
 		     int timeout_ms)
@@ -296,9 +270,8 @@ static int loop_wait(struct loop *loop, struct epoll_event *ev, int room,
 	loop->bulk = false;
 	if (loop_pending(loop))
 		timeout_ms = 0;
-	n = end_doubts(loop, ev, room, &timeout_ms);
-	if (n)
-		return n;
+	if (doubts_turn(&loop->doubts, timeout_ms != 0))
+		timeout_ms = 0;
 	if (timeout_ms && !bulk && look_is_due(&loop->look)) {
 		n = look_wait(&loop->look, loop->epfd, ev, room);
 		if (n)

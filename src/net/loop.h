@@ -24,6 +24,9 @@
 /* The last report said readable; the owner has read nothing since, or takes it
  * away. A bit that epoll does not use. */
 #define LOOP_FRESH (1u << 24)
+/* It was taken for empty, was not, and no edge told of it: it is not to be doubted
+ * again before it has said EAGAIN, or there is one. Another such bit. */
+#define LOOP_REST (1u << 25)
 
 /**
  * struct watch - a descriptor that the loop looks after

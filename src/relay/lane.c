@@ -128,7 +128,7 @@ static enum step lane_read_failed(struct relay *r, unsigned i, int err)
 	struct side *from = &r->side[i];
 
 	if (err == EAGAIN) {
-		from->watch.ready &= ~(uint32_t)LOOP_READABLE;
+		from->watch.ready &= ~(LOOP_READABLE | LOOP_REST);
 		probe(source_empty, r, i);
 		counter_add(&r->env->tally.source_empty, 1);
 		r->lane[i].went_on = false;
@@ -271,7 +271,8 @@ static void lane_came_short(struct relay *r, unsigned i, size_t n)
 		return;
 	if (c->ops->short_is_empty) {
 		from->watch.ready &= ~(uint32_t)LOOP_READABLE;
-	} else if (c->ops->is_pipe && n <= c->size / SHORT_PART) {
+	} else if (c->ops->is_pipe && n <= c->size / SHORT_PART &&
+		   !(from->watch.ready & LOOP_REST)) {
 		doubt_raise(&r->env->loop->doubts, &from->watch);
 		l->went_on = false;
 	}

@@ -36,8 +36,9 @@ MUTANTS = [
      'if (!urgent)\n\t\t\tlane_came_short', 'if (1)\n\t\t\tlane_came_short'),
     ('short_splice_taken_for_drained', SPLICE,  # K1
      '.is_pipe = true,', '.is_pipe = true, .short_is_empty = true,'),
-    ('short_splice_is_never_asked_about', LOOP, 'if (doubts_ask(&loop->doubts))', 'if (0)'),
-    ('a_doubt_is_asked_about_but_not_told', 'net/doubt.c', 'watch_report(w[i], ready);', ';'),
+    ('short_splice_is_never_asked_about', LOOP, 'if (doubts_turn(&loop->doubts, timeout_ms != 0))', 'if (0)'),
+    ('the_first_tick_is_the_last', 'net/doubt.c', 'few || !tick_later(ds, now_ns())', '!few && !tick_later(ds, now_ns())'),
+    ('a_doubt_is_asked_about_but_not_told', 'net/doubt.c', 'watch_report(w[i], ready | LOOP_REST);', ';'),
     ('a_relay_leaves_its_doubts_behind', PUMP, '\tdoubt_settle(&r->side[0].watch);\n', ''),
     ('pipe_is_topped_up', LANE,  # K2
      '		if (lane_held(l))\n			step = lane_drain',

@@ -96,6 +96,10 @@ void world_open(const struct world_rules *rules)
 	    relay_env_init(&world.env, &world.loop, rules->buf_size,
 			   rules->pipe_size, rules->pipe_limit))
 		sim_fail("no loop");
+	/* No schedule is so long that it would come to this: after the first
+	 * time that it asks, it ticks; until there is little to doubt. */
+	world.loop.doubts.asked_before -= 64;
+	world.loop.doubts.since_ns = sim.now_ns;
 	world.env.mode = rules->mode;
 	world.env.own_pipes = rules->own_pipes;
 	world.env.share = rules->sim.share;
@@ -122,6 +126,13 @@ void world_start(void)
 			run->sock[0]->moved_ns = sim.now_ns;
 		run->started = true;
 	}
+}
+
+/* Whether it sleeps until a tick settles its doubts. */
+static bool is_in_doubt(void)
+{
+	return timer_is_set(&world.loop.doubts.tick) && !sim_busy() &&
+	       !loop_pending(&world.loop);
 }
 
 bool world_busy(void)
@@ -151,6 +162,8 @@ void world_settle(void)
 	for (unsigned n = 0; world_busy(); n++) {
 		if (n == MANY_TURNS)
 			sim_fail("the loop finds no rest");
+		if (is_in_doubt())
+			sim_advance(sim_alarm() - sim.now_ns);
 		world_turn();
 	}
 	check_sleep();

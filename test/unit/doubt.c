@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <poll.h>
 #include <sys/socket.h>
+#include <sys/timerfd.h>
 #include <unistd.h>
 
 #include "unit/rig.h"
@@ -14,7 +15,7 @@
 
 static struct loop loop;
 static int told, polls;
-static bool poll_fails;
+static bool poll_fails, timer_fails;
 
 /* The loop's. The peers of the test poll, too, but wait. */
 int __real_poll(struct pollfd *p, nfds_t n, int timeout);
@@ -27,6 +28,20 @@ int __wrap_poll(struct pollfd *p, nfds_t n, int timeout)
 	polls++;
 	if (!poll_fails)
 		return __real_poll(p, n, 0);
+	errno = ENOMEM;
+	return -1;
+}
+
+int __real_timerfd_settime(int fd, int flags, const struct itimerspec *when,
+			   struct itimerspec *old);
+int __wrap_timerfd_settime(int fd, int flags, const struct itimerspec *when,
+			   struct itimerspec *old);
+
+int __wrap_timerfd_settime(int fd, int flags, const struct itimerspec *when,
+			   struct itimerspec *old)
+{
+	if (!timer_fails)
+		return __real_timerfd_settime(fd, flags, when, old);
 	errno = ENOMEM;
 	return -1;
 }
@@ -55,8 +70,8 @@ static void watch_some(struct watch *w, int fd[][2], int n, size_t bytes)
 		loop_turn(&loop, 0);
 	for (int i = 0; i < n; i++)
 		ck_assert_uint_eq(!!(w[i].ready & LOOP_READABLE), bytes > 0);
-	loop.turns = told = polls = 0;
-	poll_fails = false;
+	told = polls = 0;
+	poll_fails = timer_fails = false;
 }
 
 static void close_some(int fd[][2], int n)
@@ -77,7 +92,6 @@ START_TEST(what_lies_there_is_told_before_the_loop_sleeps)
 	watch_some(&w, fd, 1, 3);
 	doubt_raise(&loop.doubts, &w);
 	ck_assert_uint_eq(w.ready & LOOP_READABLE, 0);
-	loop.turns = 1; /* so that it is not for the turn's number */
 	loop_turn(&loop, 0);
 	ck_assert_int_eq(told, 0); /* it does not sleep, so there is time */
 	while (!told && now_ms() < start + SOON_MS)
@@ -98,7 +112,6 @@ START_TEST(where_nothing_lies_it_asks_once_and_sleeps)
 
 	watch_some(&w, fd, 1, 0);
 	doubt_raise(&loop.doubts, &w);
-	loop.turns = 1;
 	loop_turn(&loop, 50);
 	ck_assert_int_ge(now_ms(), start + 45);
 	for (int i = 0; i < 20; i++)
@@ -137,28 +150,25 @@ END_TEST
 
 START_TEST(an_edge_settles_the_matter_and_nobody_is_asked)
 {
-	struct watch w[2];
-	int fd[2][2];
+	struct watch w;
+	int fd[1][2];
 
-	watch_some(w, fd, 2, 0);
+	watch_some(&w, fd, 1, 0);
 	for (unsigned n = 0; n < 3; n++) {
-		doubt_raise(&loop.doubts, &w[0]);
-		doubt_raise(&loop.doubts, &w[1]);
+		doubt_raise(&loop.doubts, &w);
 		say(fd[0][0], 1, 2 * n, 2);
-		say(fd[1][0], 1, 2 * n, 2);
 		await_acked(fd[0][0]);
-		await_acked(fd[1][0]);
-		loop.turns = 1;
-		loop_turn(&loop, SOON_MS);
-		ck_assert_uint_ne(w[0].ready & LOOP_READABLE, 0);
-		ck_assert_uint_ne(w[1].ready & LOOP_READABLE, 0);
+		loop_turn(&loop, 0);
+		ck_assert_uint_ne(w.ready & LOOP_READABLE, 0);
+		ck_assert_uint_eq(w.ready & LOOP_REST, 0);
+		loop_turn(&loop, 1);
 	}
-	ck_assert_int_eq(told, 6);
+	ck_assert_int_eq(told, 3);
 	ck_assert(!doubts_any(&loop.doubts));
 	ck_assert_int_eq(polls, 0);
-	ck_assert_uint_eq(counter_read(&loop.doubts.raised), 6);
+	ck_assert_uint_eq(counter_read(&loop.doubts.raised), 3);
 	ck_assert_uint_eq(counter_read(&loop.doubts.asked), 0);
-	close_some(fd, 2);
+	close_some(fd, 1);
 }
 END_TEST
 
@@ -195,7 +205,6 @@ START_TEST(many_are_asked_about_at_once)
 	watch_some(w, fd, MANY, 3);
 	for (int i = 0; i < MANY; i++)
 		doubt_raise(&loop.doubts, &w[i]);
-	loop.turns = 1;
 	loop_turn(&loop, SOON_MS);
 	ck_assert_int_eq(told, MANY);
 	ck_assert_int_eq(polls, 2); /* of up to 64 */
@@ -251,6 +260,122 @@ START_TEST(when_poll_fails_it_is_better_to_read)
 }
 END_TEST
 
+/* Has it asked so often that it would begin to tick. */
+static void ask_often(struct watch *w, unsigned pause_ms)
+{
+	for (int n = 0; n < 150; n++) {
+		doubt_raise(&loop.doubts, w);
+		ck_assert(!doubts_turn(&loop.doubts, true));
+		if (pause_ms)
+			sleep_ms(pause_ms);
+	}
+}
+
+/* Without a tick there is a call before each sleep. */
+START_TEST(what_is_often_in_doubt_is_asked_about_by_the_clock)
+{
+	struct watch w;
+	int fd[1][2];
+
+	watch_some(&w, fd, 1, 0);
+	ask_often(&w, 0);
+	ck_assert(timer_is_set(&loop.doubts.tick));
+	ck_assert_int_lt(polls, 150);
+	polls = 0;
+	for (int n = 0; n < 20; n++) {
+		doubt_raise(&loop.doubts, &w);
+		loop_turn(&loop, 0);
+	}
+	ck_assert_int_eq(polls, 0);
+
+	/* Nothing came: it asks once more, and then it is at rest. */
+	while (timer_is_set(&loop.doubts.tick))
+		loop_turn(&loop, SOON_MS);
+	ck_assert(!doubts_any(&loop.doubts));
+	ck_assert_int_eq(polls, 1);
+	ck_assert_int_eq(told, 0);
+	ck_assert_uint_gt(counter_read(&loop.doubts.ticks), 0);
+	ck_assert_uint_lt(counter_read(&loop.doubts.ticks), 4);
+	loop_turn(&loop, 20);
+	ck_assert_int_eq(polls, 1);
+	close_some(fd, 1);
+}
+END_TEST
+
+START_TEST(what_is_seldom_in_doubt_is_asked_about_before_each_sleep)
+{
+	struct watch w;
+	int fd[1][2];
+
+	watch_some(&w, fd, 1, 0);
+	ask_often(&w, 1);
+	ck_assert(!timer_is_set(&loop.doubts.tick));
+	ck_assert_int_eq(polls, 150);
+	close_some(fd, 1);
+}
+END_TEST
+
+START_TEST(what_lies_there_is_told_by_the_second_tick)
+{
+	struct watch w[2];
+	int fd[2][2];
+	uint64_t ticks;
+
+	watch_some(w, fd, 2, 0);
+	ask_often(&w[0], 0);
+	say(fd[1][0], 1, 0, 3);
+	while (!(w[1].ready & LOOP_READABLE))
+		loop_turn(&loop, SOON_MS);
+	ask_often(&w[0], 0);
+	ck_assert(timer_is_set(&loop.doubts.tick));
+	told = 0;
+	ticks = counter_read(&loop.doubts.ticks);
+	doubt_raise(&loop.doubts, &w[1]);
+	while (!told)
+		loop_turn(&loop, SOON_MS);
+	ck_assert_uint_ne(w[1].ready & LOOP_READABLE, 0);
+	ck_assert_uint_le(counter_read(&loop.doubts.ticks), ticks + 2);
+	close_some(fd, 2);
+}
+END_TEST
+
+/* Most are settled before they are as old as that. */
+START_TEST(a_tick_asks_about_none_that_is_younger_than_the_last)
+{
+	static struct watch w[20];
+	static int fd[20][2];
+
+	watch_some(w, fd, 20, 0);
+	ask_often(&w[0], 0);
+	for (int i = 0; i < 20; i++)
+		doubt_raise(&loop.doubts, &w[i]);
+	polls = 0;
+	while (!counter_read(&loop.doubts.ticks))
+		loop_turn(&loop, SOON_MS);
+	ck_assert_int_eq(polls, 0);
+	ck_assert(doubts_any(&loop.doubts));
+	while (timer_is_set(&loop.doubts.tick))
+		loop_turn(&loop, SOON_MS);
+	ck_assert_int_eq(polls, 1);
+	ck_assert(!doubts_any(&loop.doubts));
+	close_some(fd, 20);
+}
+END_TEST
+
+START_TEST(without_memory_for_a_tick_it_asks_before_each_sleep)
+{
+	struct watch w;
+	int fd[1][2];
+
+	watch_some(&w, fd, 1, 0);
+	timer_fails = true;
+	ask_often(&w, 0);
+	ck_assert(!timer_is_set(&loop.doubts.tick));
+	ck_assert_int_eq(polls, 150);
+	close_some(fd, 1);
+}
+END_TEST
+
 /* What one thread sends lies side by side in memory, and what lies side by side
  * shares a slot: so there is always something else in between. */
 static void say_in_crumbs(int fd, uint64_t at, unsigned crumbs)
@@ -284,7 +409,9 @@ START_TEST(what_a_pipe_had_no_slots_for_is_read_without_an_edge)
 		hear(w.peer[1], 1, at, 800);
 		rig_rest(&g);
 	}
-	ck_assert_uint_gt(counter_read(&g.loop.doubts.wrong), 0);
+	/* Once each time: after that it is read until EAGAIN. */
+	ck_assert_uint_eq(counter_read(&g.loop.doubts.wrong), 5);
+	ck_assert_uint_eq(counter_read(&g.loop.doubts.raised), 5);
 	ck_assert_uint_eq(w.relay.lane[0].by_pipe, 4000);
 	wire_hang_up(&w);
 	rig_finish(&g, &w);
@@ -337,6 +464,12 @@ int main(void)
 	tcase_add_test(tc, to_doubt_twice_is_to_doubt_once);
 	tcase_add_test(tc, what_is_settled_is_not_asked_about);
 	tcase_add_test(tc, when_poll_fails_it_is_better_to_read);
+	tcase_add_test(tc, what_is_often_in_doubt_is_asked_about_by_the_clock);
+	tcase_add_test(tc,
+		       what_is_seldom_in_doubt_is_asked_about_before_each_sleep);
+	tcase_add_test(tc, what_lies_there_is_told_by_the_second_tick);
+	tcase_add_test(tc, a_tick_asks_about_none_that_is_younger_than_the_last);
+	tcase_add_test(tc, without_memory_for_a_tick_it_asks_before_each_sleep);
 	tcase_add_test(tc, what_a_pipe_had_no_slots_for_is_read_without_an_edge);
 	tcase_add_test(tc, a_message_by_pipe_takes_one_read);
 	return support_main(s);

@@ -97,9 +97,10 @@ class Contestant:
                 return need
         return None
 
-    def argv(self, rig, target_port, workers):
+    def argv(self, rig, target, workers):
+        thost, tport = target
         fields = {"sluice": BUILT.sluice, "listen": f"{rig.outer}:{rig.port}", "host": rig.outer, "port": rig.port,
-                  "target": f"{rig.server}:{target_port}", "thost": rig.server, "tport": target_port,
+                  "target": f"{thost}:{tport}", "thost": thost, "tport": tport,
                   "workers": workers, "folder": rig.folder, "conf": rig.folder + "/conf"}
         with open(fields["conf"], "w") as f:
             f.write(self.conf.format(**fields))

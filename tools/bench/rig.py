@@ -316,13 +316,21 @@ class Rig:
             if not self._listens(self.port):
                 return
 
-    def start(self, contestant, target_port, cpu, user=None):
-        """Starts a forwarder, and waits until it listens. Return: where clients find it."""
+    def start(self, contestant, target_port, cpu, user=None, hops=1):
+        """Starts so many forwarders in a row, and waits until they listen. Return: where clients find the first."""
         self.forget_metrics()
         if contestant.direct:
             return f"{self.server}:{target_port}"
+        target = self.server, target_port
+        for _ in range(hops):
+            self._start_one(contestant, target, cpu, user)
+            target = self.outer, self.port
+        time.sleep(0.1)
+        return f"{self.outer}:{self.port}"
+
+    def _start_one(self, contestant, target, cpu, user):
         self._next_port()
-        argv = contestant.argv(self, target_port, 1 if cpu is not None else os.cpu_count())
+        argv = contestant.argv(self, target, 1 if cpu is not None else os.cpu_count())
         if user:
             argv = ["setpriv", f"--reuid={user}", f"--regid={user}", "--clear-groups", *argv]
         with open(self.folder + "/log", "wb") as log:
@@ -333,8 +341,6 @@ class Rig:
                 with open(self.folder + "/log", errors="replace") as log:
                     raise Trouble(f"{contestant.name} does not listen: {log.read().strip()[-300:]}")
             time.sleep(0.01)
-        time.sleep(0.1)
-        return f"{self.outer}:{self.port}"
 
     @staticmethod
     def _listens(port):

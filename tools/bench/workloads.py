@@ -70,8 +70,8 @@ class Bench:
     def client(self, *args):
         return self._load(self.rig.clients, *args)
 
-    def start(self, contestant, user=None):
-        return self.rig.start(contestant, self.port, self.cpu, user)
+    def start(self, contestant, user=None, hops=1):
+        return self.rig.start(contestant, self.port, self.cpu, user, hops)
 
 
 def result(client, what):
@@ -147,23 +147,24 @@ class Bulk:
 
 class Exchange:
     """Requests and answers: rr on CONNECTIONS that stay, DEPTH under way on each, or crr, each on a
-    new one.
+    new one. Through HOPS forwarders in a row on one cpu, so that they and not the load are what
+    there is to wait for: one alone that gets cheaper sleeps more often, which costs those who wake it.
     """
 
-    def __init__(self, kind, connections, size=32, pinned=True, depth=1):
-        self.kind, self.pinned = kind, pinned
+    def __init__(self, kind, connections, size=32, pinned=True, depth=1, hops=1):
+        self.kind, self.pinned, self.hops = kind, pinned, hops
         self.args = ["-N" if kind == "rr" else "-K", connections, "--size", size]
         self.args += ["--pipeline", depth] if depth > 1 else []
         what = "request and answer" if kind == "rr" else "connect, request, answer, close"
         self.about = f"{what}, {size} bytes, {connections} at a time" + (
             f", {depth} under way on each" if depth > 1 else "") + (
-            "" if pinned else ", not pinned")
+            "" if pinned else ", not pinned") + (f", {hops} forwarders in a row" if hops > 1 else "")
 
     def _run(self, bench, where, seconds):
         return result(bench.client(self.kind, where, "--seconds", seconds, *self.args), self.kind)
 
     def sample(self, bench, contestant):
-        where = bench.start(contestant)
+        where = bench.start(contestant, hops=self.hops)
         self._run(bench, where, 0.3)
         got, own, _, others = measured(bench, lambda: self._run(bench, where, bench.seconds))
         figures = {"tps": got["tps"], "p50": got["p50_us"], "p99": got["p99_us"], "p999": got["p999_us"],
@@ -318,6 +319,9 @@ WORKLOADS = {
     "rr-1K": Exchange("rr", 8, 1 << 10), "rr-4K": Exchange("rr", 8, 4 << 10), "rr-16K": Exchange("rr", 8, 16 << 10),
     "rr-64K": Exchange("rr", 8, 64 << 10),
     "rr-256K": Exchange("rr", 8, 256 << 10), "rr-1M": Exchange("rr", 8, 1 << 20),
+    "row-32": Exchange("rr", 16, hops=3), "row-1K": Exchange("rr", 16, 1 << 10, hops=3),
+    "row-4K": Exchange("rr", 16, 4 << 10, hops=3), "row-16K": Exchange("rr", 16, 16 << 10, hops=3),
+    "row-64K": Exchange("rr", 16, 64 << 10, hops=3),
     "crr-16": Exchange("crr", 16),
     "idle-4000": Idle(4000), "mixed": Mixed(4, 16),
     "ordinary-user": Beside(600, 64 * KIB, NOBODY), "beside-9000": Beside(9000, KIB),
