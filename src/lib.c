@@ -146,8 +146,9 @@ static void run_timeout(struct timer *t)
 	run_stop(container_of(t, struct run, limit), SLUICE_TIMEOUT);
 }
 
-/* Whether a descriptor can be relayed. Return: 0, or a negative errno. */
-static int socket_check(int fd)
+/* Whether a descriptor can be relayed, and whether it is TCP. Return: 0, or a
+ * negative errno. */
+static int socket_check(int fd, bool *local)
 {
 	socklen_t len = sizeof(int);
 	int type, err;
@@ -160,7 +161,8 @@ static int socket_check(int fd)
 	if (!err)
 		err = sock_prepare(fd);
 	/* Not TCP: nothing to set. */
-	return err == -EOPNOTSUPP || err == -ENOPROTOOPT ? 0 : err;
+	*local = err == -EOPNOTSUPP || err == -ENOPROTOOPT;
+	return *local ? 0 : err;
 }
 
 static int relay_options_read(struct sluice_relay_options *o,
@@ -214,12 +216,13 @@ PUBLIC int sluice_relay(struct sluice *s, int a, int b,
 {
 	struct sluice_relay_options o;
 	struct run *run;
+	bool local[2] = { false, false };
 	int err = relay_options_read(&o, given);
 
 	if (!err)
-		err = socket_check(a);
+		err = socket_check(a, &local[0]);
 	if (!err)
-		err = socket_check(b);
+		err = socket_check(b, &local[1]);
 	if (err)
 		return err;
 	run = calloc(1, sizeof(*run));
@@ -228,6 +231,8 @@ PUBLIC int sluice_relay(struct sluice *s, int a, int b,
 	run->sluice = s;
 	run->userdata = o.userdata;
 	err = run_begin(run, a, b, o.timeout_ms);
+	run->relay.side[0].local = local[0];
+	run->relay.side[1].local = local[1];
 	if (err) {
 		free(run);
 		return err;

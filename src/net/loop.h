@@ -25,7 +25,7 @@
  * away. A bit that epoll does not use. */
 #define LOOP_FRESH (1u << 24)
 /* It was taken for empty, was not, and no edge told of it: it is not to be doubted
- * again before it has said EAGAIN, or there is one. Another such bit. */
+ * again before there is one. Another such bit. */
 #define LOOP_REST (1u << 25)
 
 /**

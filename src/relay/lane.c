@@ -128,7 +128,7 @@ static enum step lane_read_failed(struct relay *r, unsigned i, int err)
 	struct side *from = &r->side[i];
 
 	if (err == EAGAIN) {
-		from->watch.ready &= ~(LOOP_READABLE | LOOP_REST);
+		from->watch.ready &= ~(uint32_t)LOOP_READABLE;
 		probe(source_empty, r, i);
 		counter_add(&r->env->tally.source_empty, 1);
 		r->lane[i].went_on = false;
@@ -258,18 +258,22 @@ static bool lane_may_read(const struct relay *r, unsigned i)
 	return r->side[i].watch.ready & LOOP_READABLE || uring_ahead(&r->lane[i]);
 }
 
-/* A fill of @n bytes: whether there is more, as far as it tells. */
+/* What a fill of @n bytes says of what is behind them. */
 static void lane_came_short(struct relay *r, unsigned i, size_t n)
 {
 	struct side *from = &r->side[i];
 	struct lane *l = &r->lane[i];
 	const struct conduit *c = l->conduit;
 
-	/* Not if an end or a mark is near: no edge follows (K32). */
-	if (n >= c->size || from->failed ||
-	    from->watch.ready & (LOOP_ENDING | EPOLLPRI))
+	/* If an end or a mark is near, no edge follows (K32). */
+	if (n >= c->size || from->failed || from->local ||
+	    from->watch.ready & EPOLLPRI)
 		return;
-	if (c->ops->short_is_empty) {
+	if (from->watch.ready & LOOP_ENDING) {
+		/* All that came before its FIN had come by then. */
+		if (c->ops->short_is_empty && !from->gone)
+			lane_eof(r, i);
+	} else if (c->ops->short_is_empty) {
 		from->watch.ready &= ~(uint32_t)LOOP_READABLE;
 	} else if (c->ops->is_pipe && n <= c->size / SHORT_PART &&
 		   !(from->watch.ready & LOOP_REST)) {

@@ -54,6 +54,8 @@ struct relay_env {
  * struct side - one socket of a relay, and how it ended
  * @watch:	registered by the owner for LOOP_SOCKET
  * @index:	0 or 1: which one it is
+ * @local:	it is no TCP socket: what lies in it may end a read before the
+ *		last byte, as a message does that came with descriptors
  * @urgent:	it has said something urgent that is still to be read
  * @fin:	it has said FIN, and all before it was read
  * @gone:	its connection is dead; @error tells how, once it is known
@@ -67,7 +69,7 @@ struct relay_env {
 struct side {
 	struct watch watch;
 	uint8_t index;
-	bool urgent, fin, gone, failed, cut;
+	bool local, urgent, fin, gone, failed, cut;
 	int error;
 	uint64_t read_before;
 };

@@ -26,7 +26,8 @@
  * Such a read of a socket with SO_OOBINLINE does not stop in front of an urgent
  * byte that it begins with: that goes on as an ordinary one. After epoll, or
  * poll(2), has told of bytes and of none that is urgent, one read begins with one
- * of those; the next may not, so it is asked again.
+ * of those; the next may not, so it is asked again. Behind a FIN no mark can come
+ * that it has not told of.
  *
  * Return: whether there is anything to read.
  */
@@ -36,7 +37,7 @@ bool urgent_look(struct relay *r, struct side *from)
 	short unread;
 
 	from->watch.ready &= ~LOOP_FRESH;
-	if (fresh || from->urgent)
+	if (fresh || from->urgent || from->watch.ready & EPOLLRDHUP)
 		return true;
 	unread = sock_unread(from->watch.fd);
 	if (unread & POLLPRI)

@@ -428,6 +428,55 @@ START_TEST(local_stream_sockets_can_be_relayed_too)
 }
 END_TEST
 
+/* A read of a local socket ends behind a message that came with a descriptor,
+ * and no event tells of what lies behind that. */
+START_TEST(a_message_with_a_descriptor_ends_no_relay)
+{
+	struct sluice *s = scene_open(_i);
+	union {
+		char room[CMSG_SPACE(sizeof(int))];
+		struct cmsghdr align;
+	} control = { .room = { 0 } };
+	char heard[7] = "", said[] = "abc";
+	struct iovec part = { .iov_base = said, .iov_len = 3 };
+	struct msghdr m = { .msg_iov = &part,
+			    .msg_iovlen = 1,
+			    .msg_control = control.room,
+			    .msg_controllen = sizeof(control.room) };
+	struct cmsghdr *h = CMSG_FIRSTHDR(&m);
+	struct sluice_result r;
+	struct call c;
+
+	for (int i = 0; i < 2; i++) {
+		int fd[2];
+
+		ck_assert_int_eq(socketpair(AF_UNIX, SOCK_STREAM, 0, fd), 0);
+		c.peer[i] = fd[0];
+		c.side[i] = fd[1];
+	}
+	h->cmsg_level = SOL_SOCKET;
+	h->cmsg_type = SCM_RIGHTS;
+	h->cmsg_len = CMSG_LEN(sizeof(int));
+	memcpy(CMSG_DATA(h), &c.peer[0], sizeof(int));
+	ck_assert_int_eq(sendmsg(c.peer[0], &m, 0), 3);
+	ck_assert_int_eq(send(c.peer[0], "def", 3, 0), 3);
+	ck_assert_int_eq(sluice_relay(s, c.side[0], c.side[1], NULL, NULL), 0);
+	scene_serve(s, 100);
+	ck_assert_int_eq(recv(c.peer[1], heard, 6, MSG_DONTWAIT), 6);
+	ck_assert_str_eq(heard, "abcdef");
+
+	/* And what lies before an end. */
+	ck_assert_int_eq(sendmsg(c.peer[0], &m, 0), 3);
+	ck_assert_int_eq(send(c.peer[0], "def", 3, 0), 3);
+	shutdown(c.peer[0], SHUT_WR);
+	scene_serve(s, 100);
+	ck_assert_int_eq(recv(c.peer[1], heard, 7, MSG_DONTWAIT), 6);
+	call_hang_up(&c);
+	scene_pop(s, &r, SOON_MS);
+	sluice_free(s);
+}
+END_TEST
+
 /* One context in a thread of its own. */
 static void *own_thread(void *mode)
 {
@@ -477,6 +526,7 @@ int main(void)
 		&to_free_a_context_cuts_off_what_runs_with_a_reset,
 		&results_wait_in_the_order_of_their_ends_and_may_be_left,
 		&local_stream_sockets_can_be_relayed_too,
+		&a_message_with_a_descriptor_ends_no_relay,
 		&two_contexts_share_nothing,
 	};
 

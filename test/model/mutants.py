@@ -31,7 +31,9 @@ MUTANTS = [
      'to->watch.ready &= ~(uint32_t)LOOP_WRITABLE;',
      'to->watch.ready &= ~(uint32_t)LOOP_WRITABLE; r->side[i].watch.ready &= ~(uint32_t)LOOP_READABLE;'),
     ('short_recv_forgets_the_end', LANE,  # K32
-     'from->watch.ready & (LOOP_ENDING | EPOLLPRI))\n\t\treturn;', '0)\n\t\treturn;'),
+     'if (from->watch.ready & LOOP_ENDING) {', 'if (0) {'),
+    ('short_splice_before_a_fin_is_the_last', LANE,
+     'if (c->ops->short_is_empty && !from->gone)', 'if (!from->gone)'),
     ('short_recv_forgets_the_mark', LANE,  # K32
      'if (!urgent)\n\t\t\tlane_came_short', 'if (1)\n\t\t\tlane_came_short'),
     ('short_splice_taken_for_drained', SPLICE,  # K1

@@ -66,9 +66,11 @@ MISTAKES = [
      ['unit / doubt']),
     ('what_was_wrongly_doubted_is_doubted_again', DOUBT, 'ready | LOOP_REST', 'ready', ['unit / doubt']),
     ('an_edge_that_is_late_leaves_it_beyond_doubt', LOOP, '~(LOOP_FRESH | LOOP_REST)', '~LOOP_FRESH', ['unit / doubt']),
-    ('it_is_never_doubted_again', 'relay/lane.c', '~(LOOP_READABLE | LOOP_REST)', '~(uint32_t)LOOP_READABLE',
-     ['unit / doubt']),
     ('an_edge_leaves_the_doubt', LOOP, '		doubt_settle(w);', '		;', ['unit / doubt']),
+    ('a_short_read_of_a_side_that_a_write_lost_is_its_last', 'relay/lane.c', 'short_is_empty && !from->gone)', 'short_is_empty)',
+     ['model / model']),
+    ('a_short_read_of_a_local_socket_is_trusted', 'relay/lane.c', 'from->failed || from->local ||', 'from->failed ||',
+     ['abi / life']),
     ('the_library_keeps_its_doubts_for_itself', LIB, '	doubts_turn(&s->loop.doubts, true);\n', '', ['abi / life']),
     # a wait
     ('looking_is_the_rule_whether_or_not_it_pays', LOOK, 'if (3 * awake_ns > 2 * l->asleep_ns) {', 'if (0) {',

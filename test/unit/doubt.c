@@ -329,12 +329,15 @@ START_TEST(what_lies_there_is_told_by_the_second_tick)
 	ask_often(&w[0], 0);
 	ck_assert(timer_is_set(&loop.doubts.tick));
 	told = 0;
-	ticks = counter_read(&loop.doubts.ticks);
-	doubt_raise(&loop.doubts, &w[1]);
-	while (!told)
-		loop_turn(&loop, SOON_MS);
-	ck_assert_uint_ne(w[1].ready & LOOP_READABLE, 0);
-	ck_assert_uint_le(counter_read(&loop.doubts.ticks), ticks + 2);
+	for (int n = 0; n < 2; n++) { /* in the first, and in the last */
+		ticks = counter_read(&loop.doubts.ticks);
+		doubt_raise(&loop.doubts, &w[1]);
+		while (!(w[1].ready & LOOP_READABLE))
+			loop_turn(&loop, SOON_MS);
+		ck_assert_uint_le(counter_read(&loop.doubts.ticks), ticks + 2);
+	}
+	ck_assert_int_eq(told, 2);
+	ck_assert(!timer_is_set(&loop.doubts.tick));
 	close_some(fd, 2);
 }
 END_TEST

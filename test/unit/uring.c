@@ -111,6 +111,7 @@ static void complete_late(struct uring *u, uint64_t name)
 {
 	struct io_uring_sqe *sqe = uring_sqe(u);
 
+	ck_assert_ptr_nonnull(sqe);
 	io_uring_prep_nop(sqe);
 	io_uring_sqe_set_data64(sqe, name);
 }
