@@ -4,9 +4,9 @@
  *
  * DOC: Theory of operation
  *
- * A pipe is cheaper for bulk and dearer for messages: it saves the copy and
- * takes a call more, to learn that the source is empty. It is also no good for
- * bulk that comes in small fragments, since each takes a slot of the pipe,
+ * A pipe saves the copy, and its calls take a little longer: with messages of
+ * 32 bytes a tenth, from about 4 KiB on less than the copy. It is also no good
+ * for bulk that comes in small fragments, since each takes a slot of the pipe,
  * however few bytes it has (K1). So a lane goes by what its last fills were:
  *
  *	on buffers, until fills of 4 KiB or more in a row brought 64 KiB: then

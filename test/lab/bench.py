@@ -4,10 +4,11 @@
 import importlib.machinery
 import importlib.util
 import os
+import re
 import subprocess
 import sys
 
-from driver import NAME, ROOT
+from driver import NAME, ROOT, build
 
 from kit import Skip, check, equal, run, test  # found by driver
 
@@ -16,6 +17,7 @@ sys.path[:0] = [os.path.join(ROOT, "tools", folder) for folder in ("lab", "bench
 
 import contestants  # noqa: E402
 import ladder       # noqa: E402
+import rig          # noqa: E402
 import workloads    # noqa: E402
 
 OURS = ["copy-8k", "copy-16k", "copy-64k", "splice-1m"]
@@ -73,6 +75,34 @@ def piped_rows_are_those_beside_them_with_sixteen_under_way(t):
         check(f"\n{name:15} {about}, 16 under way on each\n" in out, f"{name}: {out}")
         check(f"\nrr-{n} ".ljust(17) + about + "\n" in out, f"rr-{n}: {out}")
         equal(workloads.WORKLOADS[name].pinned, workloads.WORKLOADS[f"rr-{n}"].pinned, name)
+
+
+@test()
+def of_forwarders_in_a_row_each_carries_what_passes(t):
+    for name in ("row-32", "row-4K"):
+        work = workloads.WORKLOADS[name]
+        equal((work.hops, work.pinned), (3, True), name)
+        check(work.about.endswith(", 3 forwarders in a row"), work.about)
+    contestants.BUILT.use(build(t))
+    with rig.Loopback() as r:
+        bench_ = workloads.Bench(r, 0.2)
+        bench_.serve(0)
+        where = bench_.start(contestants.sluice("sluice", "--mode=copy"), hops=3)
+        pids = r.forwarder.pids()
+        equal(len(pids), 3, "forwarders")
+        before = [switches(pid) for pid in pids]
+        got = workloads.result(bench_.client("rr", where, "--seconds", 0.2, "-N", 2), "rr")
+        for pid, n in zip(pids, before):
+            check(switches(pid) - n >= got["transactions"] / 4, "one of them stood aside")
+
+
+def switches(pid):
+    """How often a process went to sleep, all of its threads."""
+    slept = 0
+    for task in os.listdir(f"/proc/{pid}/task"):
+        with open(f"/proc/{pid}/task/{task}/status") as f:
+            slept += int(re.search(r"^voluntary_ctxt_switches:\s+(\d+)", f.read(), re.M)[1])
+    return slept
 
 
 @test()

@@ -256,7 +256,7 @@ class Rig:
         self.note()
         self.sysctl("net/ipv4/tcp_congestion_control", "cubic")  # inherited by namespaces that are made after it
         self.sysctl("net/ipv4/ip_forward", "1")  # for no forwarder at all
-        self.sysctl(FEW_IN_TIME_WAIT[0], FEW_IN_TIME_WAIT[1])
+        self.sysctl(*FEW_IN_TIME_WAIT)
         for ns, here, there, near, far in self.ends:
             self._will_make("namespaces", ns)
             sh("ip", "netns", "add", ns)
@@ -268,7 +268,7 @@ class Rig:
             for link in ("lo", there):
                 sh("ip", "-n", ns, "link", "set", link, "up")
             sh("ip", "-n", ns, "route", "add", "default", "via", near)
-            sh("ip", "netns", "exec", ns, "sh", "-c", f"echo {FEW_IN_TIME_WAIT[1]} >/proc/sys/{FEW_IN_TIME_WAIT[0]}")
+            sh("ip", "netns", "exec", ns, "python3", __file__, "/proc/sys/" + FEW_IN_TIME_WAIT[0], FEW_IN_TIME_WAIT[1])
         for kind in ("forwarder", "clients", "servers"):
             self._will_make("groups", f"{self.name}-{kind}")
 
@@ -354,7 +354,7 @@ class Rig:
 
     def mtu_frames(self, on):
         """Has the client send frames of the size of the MTU, as a network card receives them, not of 64 KiB."""
-        sh("ip", "netns", "exec", self.client_ns, "python3", __file__, self.client_link, "0" if on else "1")
+        sh("ip", "netns", "exec", self.client_ns, "python3", __file__, "tso", self.client_link, "0" if on else "1")
 
 
 class Loopback(Rig):
@@ -407,5 +407,13 @@ def set_tso(link, on):
         fcntl.ioctl(s, 0x8946, struct.pack("16sP8x", link.encode(), ctypes.addressof(value)))  # SIOCETHTOOL
 
 
-if __name__ == "__main__":
-    set_tso(sys.argv[1], int(sys.argv[2]))
+def put(path, value):
+    with open(path, "w") as f:
+        f.write(value)
+
+
+if __name__ == "__main__":  # in another namespace
+    if sys.argv[1] == "tso":
+        set_tso(sys.argv[2], int(sys.argv[3]))
+    else:
+        put(*sys.argv[1:])
