@@ -17,6 +17,10 @@
  * more, but every other millisecond, and only about those that were in doubt at
  * the last tick: most have been settled since. When there is little left to
  * doubt the ticking stops. At rest nothing ticks and nothing is asked.
+ *
+ * An edge that settles a doubt is no proof that there was no rest before it, and
+ * if it comes each millisecond the doubt is never old enough to be asked about. So
+ * now and then the owner has to read until EAGAIN all the same.
  */
 #include "net/doubt.h"
 
@@ -39,19 +43,43 @@
 #define TICK_MS 2
 #define FEW	8
 
+/* So often a socket may be taken for empty without a proof, if the last one is
+ * older than a tick. */
+#define UNPROVEN 4
+
 void doubts_init(struct doubts *ds)
 {
 	list_init(&ds->fresh);
 	list_init(&ds->old);
 }
 
-/* Takes @w for not readable, until an edge or poll(2) says otherwise. */
-void doubt_raise(struct doubts *ds, struct watch *w)
+/**
+ * doubt_raise() - take a socket for empty, until an edge or poll(2) says otherwise
+ * @faint:	it can hardly be wrong, so nothing has to be proven
+ *
+ * Return: whether it is taken so; if not, it must be read until EAGAIN.
+ */
+bool doubt_raise(struct doubts *ds, struct watch *w, bool faint)
 {
+	if (!faint) {
+		if (w->unproven >= UNPROVEN &&
+		    w->proven_at != (uint16_t)counter_read(&ds->ticks))
+			return false;
+		if (w->unproven < UNPROVEN)
+			w->unproven++;
+	}
 	w->ready &= ~(uint32_t)LOOP_READABLE;
 	list_remove(&w->doubt);
 	list_append(&ds->fresh, &w->doubt);
 	counter_add(&ds->raised, 1);
+	return true;
+}
+
+/* @w has just been found empty. */
+void doubt_proven(struct doubts *ds, struct watch *w)
+{
+	w->unproven = 0;
+	w->proven_at = (uint16_t)counter_read(&ds->ticks);
 }
 
 /* Asks no more about @w, which is readable, or will be closed. */
@@ -94,10 +122,14 @@ static bool ask(struct doubts *ds, struct list *doubts)
 		for (nfds_t i = 0; i < n; i++) {
 			uint32_t ready = failed ? POLLIN : (uint32_t)p[i].revents;
 
-			if (!ready)
+			if (!ready) {
+				doubt_proven(ds, w[i]);
 				continue;
+			}
 			counter_add(&ds->wrong, 1);
 			watch_report(w[i], ready | LOOP_REST);
+			if (failed) /* nobody has told of urgent data */
+				w[i]->ready &= ~LOOP_FRESH;
 			any = true;
 		}
 	}

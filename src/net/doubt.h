@@ -38,7 +38,8 @@ static inline bool doubts_any(const struct doubts *ds)
 }
 
 void doubts_init(struct doubts *ds);
-void doubt_raise(struct doubts *ds, struct watch *w);
+bool doubt_raise(struct doubts *ds, struct watch *w, bool faint);
+void doubt_proven(struct doubts *ds, struct watch *w);
 void doubt_settle(struct watch *w);
 bool doubts_turn(struct doubts *ds, bool sleeps);
 

@@ -35,12 +35,15 @@
  *		RDHUP, HUP, ERR and PRI always bring LOOP_READABLE with them,
  *		HUP and ERR also LOOP_WRITABLE
  * @doubt:	it may be readable though @ready does not say so; see doubt.c
+ * @unproven:	times in a row that it was taken for empty, and was not known to
+ *		be; @proven_at: in which tick it last was
  * @fn:		called when @ready has been added to
  */
 struct watch {
 	int fd;
 	uint32_t ready;
 	struct list doubt;
+	uint16_t unproven, proven_at;
 	void (*fn)(struct watch *w);
 };
 

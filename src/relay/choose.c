@@ -45,8 +45,6 @@
 #define THIN_SLOT   2048
 #define THIN_PERIOD ((uint64_t)64 << 20)
 
-#define PAGE 4096
-
 /* Whether all slots of a pipe are taken: then it is not writable. */
 static bool is_out_of_slots(const struct pipe *p)
 {
@@ -81,7 +79,7 @@ static void learn_from_pipe(struct relay *r, struct lane *l, size_t n)
 
 	if (n < SMALL_FILL)
 		why = CHOICE_small;
-	else if (n < p->conduit.size / PAGE * THIN_SLOT) {
+	else if (n < p->conduit.size / PIPE_SLOT * THIN_SLOT) {
 		/* After a pause it may well be all that there was. */
 		if (!l->went_on && l->run_of == CHOICE_thin)
 			return;

@@ -129,6 +129,7 @@ static enum step lane_read_failed(struct relay *r, unsigned i, int err)
 
 	if (err == EAGAIN) {
 		from->watch.ready &= ~(uint32_t)LOOP_READABLE;
+		doubt_proven(&r->env->loop->doubts, &from->watch);
 		probe(source_empty, r, i);
 		counter_add(&r->env->tally.source_empty, 1);
 		r->lane[i].went_on = false;
@@ -271,14 +272,15 @@ static void lane_came_short(struct relay *r, unsigned i, size_t n)
 		return;
 	if (from->watch.ready & LOOP_ENDING) {
 		/* All that came before its FIN had come by then. */
-		if (c->ops->short_is_empty && !from->gone)
+		if (c->ops->short_is_empty && !from->gone && !from->cut)
 			lane_eof(r, i);
 	} else if (c->ops->short_is_empty) {
 		from->watch.ready &= ~(uint32_t)LOOP_READABLE;
 	} else if (c->ops->is_pipe && n <= c->size / SHORT_PART &&
 		   !(from->watch.ready & LOOP_REST)) {
-		doubt_raise(&r->env->loop->doubts, &from->watch);
-		l->went_on = false;
+		/* A slot has a byte or more. */
+		l->went_on = !doubt_raise(&r->env->loop->doubts, &from->watch,
+					  n < c->size / PIPE_SLOT);
 	}
 }
 
@@ -302,6 +304,7 @@ static enum step lane_fill(struct relay *r, unsigned i)
 		l->read += (uint64_t)n;
 		if ((size_t)n >= min_size(c->size, BULK_FILL))
 			r->env->loop->bulk = true;
+		l->went_on |= !!(from->watch.ready & LOOP_REST);
 		if (r->env->mode == RELAY_AUTO && !urgent)
 			choose_learn(r, l, (size_t)n);
 		if (!urgent)

@@ -12,6 +12,9 @@
 #define PIPE_LEAST 65536
 #define PIPE_MOST  (1 << 30)
 
+/* Bytes of its size for which a pipe has a slot. */
+#define PIPE_SLOT 4096
+
 /**
  * struct pipe - a kernel pipe
  * @in, @out:	write end and read end, both nonblocking

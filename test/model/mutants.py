@@ -33,7 +33,7 @@ MUTANTS = [
     ('short_recv_forgets_the_end', LANE,  # K32
      'if (from->watch.ready & LOOP_ENDING) {', 'if (0) {'),
     ('short_splice_before_a_fin_is_the_last', LANE,
-     'if (c->ops->short_is_empty && !from->gone)', 'if (!from->gone)'),
+     'if (c->ops->short_is_empty && !from->gone && !from->cut)', 'if (!from->gone && !from->cut)'),
     ('short_recv_forgets_the_mark', LANE,  # K32
      'if (!urgent)\n\t\t\tlane_came_short', 'if (1)\n\t\t\tlane_came_short'),
     ('short_splice_taken_for_drained', SPLICE,  # K1

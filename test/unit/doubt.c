@@ -90,7 +90,7 @@ START_TEST(what_lies_there_is_told_before_the_loop_sleeps)
 	int fd[1][2];
 
 	watch_some(&w, fd, 1, 3);
-	doubt_raise(&loop.doubts, &w);
+	doubt_raise(&loop.doubts, &w, true);
 	ck_assert_uint_eq(w.ready & LOOP_READABLE, 0);
 	loop_turn(&loop, 0);
 	ck_assert_int_eq(told, 0); /* it does not sleep, so there is time */
@@ -111,7 +111,7 @@ START_TEST(where_nothing_lies_it_asks_once_and_sleeps)
 	int fd[1][2];
 
 	watch_some(&w, fd, 1, 0);
-	doubt_raise(&loop.doubts, &w);
+	doubt_raise(&loop.doubts, &w, true);
 	loop_turn(&loop, 50);
 	ck_assert_int_ge(now_ms(), start + 45);
 	for (int i = 0; i < 20; i++)
@@ -137,8 +137,8 @@ START_TEST(an_end_or_an_urgent_byte_is_told_too)
 	       !(w[0].ready & EPOLLRDHUP && w[1].ready & EPOLLPRI))
 		; /* the edges are over */
 	w[0].ready = w[1].ready = 0;
-	doubt_raise(&loop.doubts, &w[0]);
-	doubt_raise(&loop.doubts, &w[1]);
+	doubt_raise(&loop.doubts, &w[0], true);
+	doubt_raise(&loop.doubts, &w[1], true);
 	loop_turn(&loop, SOON_MS);
 	ck_assert_uint_eq(w[0].ready & (EPOLLRDHUP | LOOP_READABLE),
 			  EPOLLRDHUP | LOOP_READABLE);
@@ -155,7 +155,7 @@ START_TEST(an_edge_settles_the_matter_and_nobody_is_asked)
 
 	watch_some(&w, fd, 1, 0);
 	for (unsigned n = 0; n < 3; n++) {
-		doubt_raise(&loop.doubts, &w);
+		doubt_raise(&loop.doubts, &w, true);
 		say(fd[0][0], 1, 2 * n, 2);
 		await_acked(fd[0][0]);
 		loop_turn(&loop, 0);
@@ -187,7 +187,7 @@ START_TEST(a_loop_that_never_sleeps_asks_after_a_few_turns)
 	list_init(&j.node);
 	loop_again(&loop, &j);
 	loop_turn(&loop, -1);
-	doubt_raise(&loop.doubts, &w);
+	doubt_raise(&loop.doubts, &w, true);
 	for (int i = 0; i < 7; i++)
 		loop_turn(&loop, -1);
 	ck_assert_int_eq(polls, 0); /* not in each */
@@ -204,7 +204,7 @@ START_TEST(many_are_asked_about_at_once)
 
 	watch_some(w, fd, MANY, 3);
 	for (int i = 0; i < MANY; i++)
-		doubt_raise(&loop.doubts, &w[i]);
+		doubt_raise(&loop.doubts, &w[i], true);
 	loop_turn(&loop, SOON_MS);
 	ck_assert_int_eq(told, MANY);
 	ck_assert_int_eq(polls, 2); /* of up to 64 */
@@ -219,9 +219,9 @@ START_TEST(to_doubt_twice_is_to_doubt_once)
 	int fd[2][2];
 
 	watch_some(w, fd, 2, 3);
-	doubt_raise(&loop.doubts, &w[0]);
-	doubt_raise(&loop.doubts, &w[1]);
-	doubt_raise(&loop.doubts, &w[0]);
+	doubt_raise(&loop.doubts, &w[0], true);
+	doubt_raise(&loop.doubts, &w[1], true);
+	doubt_raise(&loop.doubts, &w[0], true);
 	loop_turn(&loop, SOON_MS);
 	ck_assert_int_eq(told, 2);
 	ck_assert_uint_eq(counter_read(&loop.doubts.asked), 2);
@@ -235,8 +235,8 @@ START_TEST(what_is_settled_is_not_asked_about)
 	int fd[2][2];
 
 	watch_some(w, fd, 2, 3);
-	doubt_raise(&loop.doubts, &w[0]);
-	doubt_raise(&loop.doubts, &w[1]);
+	doubt_raise(&loop.doubts, &w[0], true);
+	doubt_raise(&loop.doubts, &w[1], true);
 	doubt_settle(&w[0]);
 	doubt_settle(&w[0]); /* no harm */
 	loop_turn(&loop, SOON_MS);
@@ -252,7 +252,7 @@ START_TEST(when_poll_fails_it_is_better_to_read)
 	int fd[1][2];
 
 	watch_some(&w, fd, 1, 3);
-	doubt_raise(&loop.doubts, &w);
+	doubt_raise(&loop.doubts, &w, true);
 	poll_fails = true;
 	loop_turn(&loop, SOON_MS);
 	ck_assert_uint_ne(w.ready & LOOP_READABLE, 0);
@@ -264,7 +264,7 @@ END_TEST
 static void ask_often(struct watch *w, unsigned pause_ms)
 {
 	for (int n = 0; n < 150; n++) {
-		doubt_raise(&loop.doubts, w);
+		doubt_raise(&loop.doubts, w, true);
 		ck_assert(!doubts_turn(&loop.doubts, true));
 		if (pause_ms)
 			sleep_ms(pause_ms);
@@ -283,7 +283,7 @@ START_TEST(what_is_often_in_doubt_is_asked_about_by_the_clock)
 	ck_assert_int_lt(polls, 150);
 	polls = 0;
 	for (int n = 0; n < 20; n++) {
-		doubt_raise(&loop.doubts, &w);
+		doubt_raise(&loop.doubts, &w, true);
 		loop_turn(&loop, 0);
 	}
 	ck_assert_int_eq(polls, 0);
@@ -335,7 +335,7 @@ START_TEST(what_lies_there_is_told_by_the_second_tick)
 	ticks_until_told(&w[1]);
 
 	ask_often(&w[0], 0);
-	doubt_raise(&loop.doubts, &w[1]);
+	doubt_raise(&loop.doubts, &w[1], true);
 	ck_assert_uint_eq(ticks_until_told(&w[1]), 2);
 
 	/* When it ticks for the last time nothing stays in doubt. */
@@ -343,7 +343,7 @@ START_TEST(what_lies_there_is_told_by_the_second_tick)
 	while (list_empty(&loop.doubts.old))
 		loop_turn(&loop, SOON_MS);
 	ck_assert(timer_is_set(&loop.doubts.tick));
-	doubt_raise(&loop.doubts, &w[1]);
+	doubt_raise(&loop.doubts, &w[1], true);
 	ck_assert_uint_eq(ticks_until_told(&w[1]), 1);
 	ck_assert(!timer_is_set(&loop.doubts.tick));
 	close_some(fd, 2);
@@ -359,7 +359,7 @@ START_TEST(a_tick_asks_about_none_that_is_younger_than_the_last)
 	watch_some(w, fd, 20, 0);
 	ask_often(&w[0], 0);
 	for (int i = 0; i < 20; i++)
-		doubt_raise(&loop.doubts, &w[i]);
+		doubt_raise(&loop.doubts, &w[i], true);
 	polls = 0;
 	while (!counter_read(&loop.doubts.ticks))
 		loop_turn(&loop, SOON_MS);
@@ -384,6 +384,41 @@ START_TEST(without_memory_for_a_tick_it_asks_before_each_sleep)
 	ck_assert(!timer_is_set(&loop.doubts.tick));
 	ck_assert_int_eq(polls, 150);
 	close_some(fd, 1);
+}
+END_TEST
+
+/* Edges settle it before it is old enough to be asked about. */
+START_TEST(what_edges_keep_young_has_to_be_read_now_and_then)
+{
+	int taken = 0, refused = 0;
+	struct watch w[2];
+	int fd[2][2];
+
+	watch_some(w, fd, 2, 0);
+	ask_often(&w[0], 0);
+	while (!refused) {
+		doubt_raise(&loop.doubts, &w[0], true); /* so that it ticks */
+		if (doubt_raise(&loop.doubts, &w[1], false))
+			taken++;
+		else
+			refused++;
+		watch_report(&w[1], EPOLLIN);
+		loop_turn(&loop, 0);
+		ck_assert(timer_is_set(&loop.doubts.tick));
+	}
+	ck_assert_int_ge(taken, 4);
+	ck_assert_uint_eq(counter_read(&loop.doubts.ticks), 1);
+
+	doubt_proven(&loop.doubts, &w[1]);
+	doubt_raise(&loop.doubts, &w[0], true);
+	while (counter_read(&loop.doubts.ticks) < 2)
+		loop_turn(&loop, SOON_MS);
+	for (int n = 0; n < 4; n++)
+		ck_assert(doubt_raise(&loop.doubts, &w[1], false));
+	ck_assert(!doubt_raise(&loop.doubts, &w[1], false));
+	for (int n = 0; n < 100; n++) /* what is sure need not be proven */
+		ck_assert(doubt_raise(&loop.doubts, &w[1], true));
+	close_some(fd, 2);
 }
 END_TEST
 
@@ -426,6 +461,47 @@ START_TEST(what_a_pipe_had_no_slots_for_is_read_without_an_edge)
 	ck_assert_uint_eq(w.relay.lane[0].by_pipe, 4000);
 	wire_hang_up(&w);
 	rig_finish(&g, &w);
+	rig_close(&g);
+}
+END_TEST
+
+/* Each edge brings a crumb, and takes a pipe's slots full from those that lie
+ * there: all the while it ticks. */
+START_TEST(what_lies_there_is_not_put_off_by_what_comes)
+{
+	static const unsigned crumbs = 40 * 16, each = 20;
+	uint64_t at = crumbs * each;
+	struct watch *other;
+	struct wire w[2];
+	struct rig g;
+	int edges;
+
+	rig_open(&g, RELAY_SPLICE);
+	wire_lay(&g, &w[0]);
+	wire_lay(&g, &w[1]);
+	rig_settle(&g);
+	peer_nodelay(w[0].peer[0]);
+	other = &w[1].relay.side[0].watch;
+	say_in_crumbs(w[0].peer[0], 0, crumbs);
+	await_acked(w[0].peer[0]);
+	for (edges = 0; w[0].relay.lane[0].delivered < at; edges++) {
+		say(w[0].peer[0], 1, at, each);
+		at += each;
+		await_acked(w[0].peer[0]);
+		for (int n = 0; n < 150; n++) {
+			doubt_raise(&g.loop.doubts, other, true);
+			doubts_turn(&g.loop.doubts, true);
+		}
+		ck_assert(timer_is_set(&g.loop.doubts.tick));
+		sleep_ms(1);
+		loop_turn(&g.loop, 0);
+	}
+	ck_assert_int_le(edges, 15);
+	hear(w[0].peer[1], 1, 0, at);
+	for (int i = 0; i < 2; i++) {
+		wire_hang_up(&w[i]);
+		rig_finish(&g, &w[i]);
+	}
 	rig_close(&g);
 }
 END_TEST
@@ -481,6 +557,8 @@ int main(void)
 	tcase_add_test(tc, what_lies_there_is_told_by_the_second_tick);
 	tcase_add_test(tc, a_tick_asks_about_none_that_is_younger_than_the_last);
 	tcase_add_test(tc, without_memory_for_a_tick_it_asks_before_each_sleep);
+	tcase_add_test(tc, what_edges_keep_young_has_to_be_read_now_and_then);
+	tcase_add_test(tc, what_lies_there_is_not_put_off_by_what_comes);
 	tcase_add_test(tc, what_a_pipe_had_no_slots_for_is_read_without_an_edge);
 	tcase_add_test(tc, a_message_by_pipe_takes_one_read);
 	return support_main(s);
