@@ -14,12 +14,13 @@
  *
  * Where one message at a time comes and goes that is as many calls as before. So
  * when it is often asked, it begins to tick: nobody is asked before a sleep any
- * more, but every other millisecond, and only about those that were in doubt at
- * the last tick: most have been settled since. When there is little left to
- * doubt the ticking stops. At rest nothing ticks and nothing is asked.
+ * more, but every 8 ms, and only about those that were in doubt at the last tick:
+ * most have been settled since. (To be woken by a timer can cost as much as a few
+ * messages.) When there is little left to doubt the ticking stops. At rest nothing
+ * ticks and nothing is asked.
  *
  * An edge that settles a doubt is no proof that there was no rest before it, and
- * if it comes each millisecond the doubt is never old enough to be asked about. So
+ * if it comes often enough the doubt is never old enough to be asked about. So
  * now and then the owner has to read until EAGAIN all the same.
  */
 #include "net/doubt.h"
@@ -40,7 +41,7 @@
 #define OFTEN_MS 8
 
 /* A tick, and so many doubts in one are too few to go on. */
-#define TICK_MS 2
+#define TICK_MS 8
 #define FEW	8
 
 /* So often a socket may be taken for empty without a proof, if the last one is
