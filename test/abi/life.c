@@ -406,19 +406,24 @@ START_TEST(results_wait_in_the_order_of_their_ends_and_may_be_left)
 }
 END_TEST
 
+static void plug_local(struct call *c)
+{
+	for (int i = 0; i < 2; i++) {
+		int fd[2];
+
+		ck_assert_int_eq(socketpair(AF_UNIX, SOCK_STREAM, 0, fd), 0);
+		c->peer[i] = fd[0];
+		c->side[i] = fd[1];
+	}
+}
+
 START_TEST(local_stream_sockets_can_be_relayed_too)
 {
 	struct sluice *s = scene_open(_i);
 	struct sluice_result r;
 	struct call c;
 
-	for (int i = 0; i < 2; i++) {
-		int fd[2];
-
-		ck_assert_int_eq(socketpair(AF_UNIX, SOCK_STREAM, 0, fd), 0);
-		c.peer[i] = fd[0];
-		c.side[i] = fd[1];
-	}
+	plug_local(&c);
 	ck_assert_int_eq(sluice_relay(s, c.side[0], c.side[1], NULL, &c.id), 0);
 	carry(s, &c, 300000, &r);
 	expect_ends(&r, SLUICE_FIN, SLUICE_FIN);
@@ -447,13 +452,7 @@ START_TEST(a_message_with_a_descriptor_ends_no_relay)
 	struct sluice_result r;
 	struct call c;
 
-	for (int i = 0; i < 2; i++) {
-		int fd[2];
-
-		ck_assert_int_eq(socketpair(AF_UNIX, SOCK_STREAM, 0, fd), 0);
-		c.peer[i] = fd[0];
-		c.side[i] = fd[1];
-	}
+	plug_local(&c);
 	h->cmsg_level = SOL_SOCKET;
 	h->cmsg_type = SCM_RIGHTS;
 	h->cmsg_len = CMSG_LEN(sizeof(int));

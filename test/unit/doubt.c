@@ -260,8 +260,8 @@ START_TEST(when_poll_fails_it_is_better_to_read)
 }
 END_TEST
 
-/* Has it asked so often that it would begin to tick. */
-static void ask_often(struct watch *w, unsigned pause_ms)
+/* Has it asked so often that it would begin to tick, if not for the pauses. */
+static void ask_150_times(struct watch *w, unsigned pause_ms)
 {
 	for (int n = 0; n < 150; n++) {
 		doubt_raise(&loop.doubts, w, true);
@@ -271,6 +271,20 @@ static void ask_often(struct watch *w, unsigned pause_ms)
 	}
 }
 
+/* Has it begin to tick, however busy the machine, and not for once only. */
+static void ask_often(struct watch *w)
+{
+	int64_t end = now_ms() + SOON_MS;
+
+	while (!timer_is_set(&loop.doubts.tick)) {
+		ck_assert_int_lt(now_ms(), end);
+		doubt_raise(&loop.doubts, w, true);
+		ck_assert(!doubts_turn(&loop.doubts, true));
+	}
+	for (int n = 0; n < 20; n++)
+		doubt_raise(&loop.doubts, w, true);
+}
+
 /* Without a tick there is a call before each sleep. */
 START_TEST(what_is_often_in_doubt_is_asked_about_by_the_clock)
 {
@@ -278,26 +292,24 @@ START_TEST(what_is_often_in_doubt_is_asked_about_by_the_clock)
 	int fd[1][2];
 
 	watch_some(&w, fd, 1, 0);
-	ask_often(&w, 0);
-	ck_assert(timer_is_set(&loop.doubts.tick));
-	ck_assert_int_lt(polls, 150);
+	ask_often(&w);
 	polls = 0;
 	for (int n = 0; n < 20; n++) {
 		doubt_raise(&loop.doubts, &w, true);
 		loop_turn(&loop, 0);
 	}
-	ck_assert_int_eq(polls, 0);
+	ck_assert_int_le(polls, (int)counter_read(&loop.doubts.ticks));
 
 	/* Nothing came: it asks once more, and then it is at rest. */
 	while (timer_is_set(&loop.doubts.tick))
 		loop_turn(&loop, SOON_MS);
 	ck_assert(!doubts_any(&loop.doubts));
-	ck_assert_int_eq(polls, 1);
+	ck_assert_int_ge(polls, 1);
+	ck_assert_int_le(polls, (int)counter_read(&loop.doubts.ticks));
 	ck_assert_int_eq(told, 0);
-	ck_assert_uint_gt(counter_read(&loop.doubts.ticks), 0);
-	ck_assert_uint_lt(counter_read(&loop.doubts.ticks), 4);
+	polls = 0;
 	loop_turn(&loop, 20);
-	ck_assert_int_eq(polls, 1);
+	ck_assert_int_eq(polls, 0);
 	close_some(fd, 1);
 }
 END_TEST
@@ -308,7 +320,7 @@ START_TEST(what_is_seldom_in_doubt_is_asked_about_before_each_sleep)
 	int fd[1][2];
 
 	watch_some(&w, fd, 1, 0);
-	ask_often(&w, 1);
+	ask_150_times(&w, 1);
 	ck_assert(!timer_is_set(&loop.doubts.tick));
 	ck_assert_int_eq(polls, 150);
 	close_some(fd, 1);
@@ -334,12 +346,12 @@ START_TEST(what_lies_there_is_told_by_the_second_tick)
 	say(fd[1][0], 1, 0, 3);
 	ticks_until_told(&w[1]);
 
-	ask_often(&w[0], 0);
+	ask_often(&w[0]);
 	doubt_raise(&loop.doubts, &w[1], true);
 	ck_assert_uint_eq(ticks_until_told(&w[1]), 2);
 
 	/* When it ticks for the last time nothing stays in doubt. */
-	ask_often(&w[0], 0);
+	ask_often(&w[0]);
 	while (list_empty(&loop.doubts.old))
 		loop_turn(&loop, SOON_MS);
 	ck_assert(timer_is_set(&loop.doubts.tick));
@@ -357,7 +369,7 @@ START_TEST(a_tick_asks_about_none_that_is_younger_than_the_last)
 	static int fd[20][2];
 
 	watch_some(w, fd, 20, 0);
-	ask_often(&w[0], 0);
+	ask_often(&w[0]);
 	for (int i = 0; i < 20; i++)
 		doubt_raise(&loop.doubts, &w[i], true);
 	polls = 0;
@@ -380,7 +392,7 @@ START_TEST(without_memory_for_a_tick_it_asks_before_each_sleep)
 
 	watch_some(&w, fd, 1, 0);
 	timer_fails = true;
-	ask_often(&w, 0);
+	ask_150_times(&w, 0);
 	ck_assert(!timer_is_set(&loop.doubts.tick));
 	ck_assert_int_eq(polls, 150);
 	close_some(fd, 1);
@@ -395,7 +407,7 @@ START_TEST(what_edges_keep_young_has_to_be_read_now_and_then)
 	int fd[2][2];
 
 	watch_some(w, fd, 2, 0);
-	ask_often(&w[0], 0);
+	ask_often(&w[0]);
 	while (!refused) {
 		doubt_raise(&loop.doubts, &w[0], true); /* so that it ticks */
 		if (doubt_raise(&loop.doubts, &w[1], false))
@@ -422,121 +434,6 @@ START_TEST(what_edges_keep_young_has_to_be_read_now_and_then)
 }
 END_TEST
 
-/* What one thread sends lies side by side in memory, and what lies side by side
- * shares a slot: so there is always something else in between. */
-static void say_in_crumbs(int fd, uint64_t at, unsigned crumbs)
-{
-	int other[2];
-
-	tcp_pair(other);
-	peer_nodelay(other[0]);
-	for (unsigned n = 0; n < crumbs; n++) {
-		say(fd, 1, at + n * 20, 20);
-		say(other[0], 2, 0, 100);
-		hear(other[1], 2, 0, 100);
-	}
-	close(other[0]);
-	close(other[1]);
-}
-
-/* A pipe of 16 slots takes 320 bytes of these, and the rest has been told of. */
-START_TEST(what_a_pipe_had_no_slots_for_is_read_without_an_edge)
-{
-	struct wire w;
-	struct rig g;
-
-	rig_open(&g, RELAY_SPLICE);
-	wire_lay(&g, &w);
-	peer_nodelay(w.peer[0]);
-	for (uint64_t at = 0; at < 5 * 800; at += 800) {
-		say_in_crumbs(w.peer[0], at, 40);
-		await_acked(w.peer[0]);
-		rig_spin(&g);
-		hear(w.peer[1], 1, at, 800);
-		rig_rest(&g);
-	}
-	/* Once each time: after that it is read until EAGAIN. */
-	ck_assert_uint_eq(counter_read(&g.loop.doubts.wrong), 5);
-	ck_assert_uint_eq(counter_read(&g.loop.doubts.raised), 5);
-	ck_assert_uint_eq(w.relay.lane[0].by_pipe, 4000);
-	wire_hang_up(&w);
-	rig_finish(&g, &w);
-	rig_close(&g);
-}
-END_TEST
-
-/* Each edge brings a crumb, and takes a pipe's slots full from those that lie
- * there: all the while it ticks. */
-START_TEST(what_lies_there_is_not_put_off_by_what_comes)
-{
-	static const unsigned crumbs = 40 * 16, each = 20;
-	uint64_t at = crumbs * each;
-	struct watch *other;
-	struct wire w[2];
-	struct rig g;
-	int edges;
-
-	rig_open(&g, RELAY_SPLICE);
-	wire_lay(&g, &w[0]);
-	wire_lay(&g, &w[1]);
-	rig_settle(&g);
-	peer_nodelay(w[0].peer[0]);
-	other = &w[1].relay.side[0].watch;
-	say_in_crumbs(w[0].peer[0], 0, crumbs);
-	await_acked(w[0].peer[0]);
-	for (edges = 0; w[0].relay.lane[0].delivered < at; edges++) {
-		say(w[0].peer[0], 1, at, each);
-		at += each;
-		await_acked(w[0].peer[0]);
-		for (int n = 0; n < 150; n++) {
-			doubt_raise(&g.loop.doubts, other, true);
-			doubts_turn(&g.loop.doubts, true);
-		}
-		ck_assert(timer_is_set(&g.loop.doubts.tick));
-		sleep_ms(1);
-		loop_turn(&g.loop, 0);
-	}
-	ck_assert_int_le(edges, 20);
-	hear(w[0].peer[1], 1, 0, at);
-	for (int i = 0; i < 2; i++) {
-		wire_hang_up(&w[i]);
-		rig_finish(&g, &w[i]);
-	}
-	rig_close(&g);
-}
-END_TEST
-
-START_TEST(a_message_by_pipe_takes_one_read)
-{
-	const struct tally_call *reads;
-	struct wire w[2];
-	struct rig g;
-
-	rig_open(&g, RELAY_SPLICE);
-	wire_lay(&g, &w[0]);
-	wire_lay(&g, &w[1]);
-	rig_settle(&g);
-	reads = &g.env.tally.splice_in;
-	for (uint64_t at = 0; at < 100000; at += 1000) {
-		for (int i = 0; i < 2; i++) {
-			say(w[i].peer[0], 1, at, 1000);
-			await_acked(w[i].peer[0]);
-		}
-		loop_turn(&g.loop, SOON_MS);
-		for (int i = 0; i < 2; i++)
-			hear(w[i].peer[1], 1, at, 1000);
-	}
-	ck_assert_uint_eq(counter_read(&reads->bytes), 200000);
-	ck_assert_uint_eq(counter_read(&reads->calls), 200);
-	ck_assert_uint_eq(counter_read(&g.env.tally.source_empty), 0);
-	for (int i = 0; i < 2; i++) {
-		wire_hang_up(&w[i]);
-		rig_finish(&g, &w[i]);
-	}
-	rig_close(&g);
-}
-END_TEST
-
 int main(void)
 {
 	Suite *s = suite_create("doubt");
@@ -558,8 +455,5 @@ int main(void)
 	tcase_add_test(tc, a_tick_asks_about_none_that_is_younger_than_the_last);
 	tcase_add_test(tc, without_memory_for_a_tick_it_asks_before_each_sleep);
 	tcase_add_test(tc, what_edges_keep_young_has_to_be_read_now_and_then);
-	tcase_add_test(tc, what_lies_there_is_not_put_off_by_what_comes);
-	tcase_add_test(tc, what_a_pipe_had_no_slots_for_is_read_without_an_edge);
-	tcase_add_test(tc, a_message_by_pipe_takes_one_read);
 	return support_main(s);
 }
