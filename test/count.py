@@ -3,8 +3,9 @@
 """count.py LOG PART SKIPS - count the tests in meson's testlog.json
 
 A test program that speaks TAP counts as the tests it reports. Prints lines
-"passed N", "failed N", "wrong WHAT", "skipped WHY". In CI, as root, a skip whose
-reason has no line in the file SKIPS is a failure.
+"passed N", "failed N", "wrong WHAT", with what the test noted of it first, and
+"skipped WHY". In CI, as root, a skip whose reason has no line in the file SKIPS
+is a failure.
 """
 import json
 import os
@@ -14,21 +15,31 @@ import sys
 POINT = re.compile(r"^(not )?ok\b[ \d]*(?:- )?(.*?)(?:# *SKIP\b *(.*))?$", re.I)
 
 
+NOTES = 4  # lines that say why a test failed; all of them are in meson's own log
+
+
 def points(test):
     """(name, passed, why it was skipped or None) of each test in a program."""
-    found = []
+    found, notes = [], []
     for line in test.get("stdout", "").splitlines():
         m = POINT.match(line)
         if m:
-            found.append((m.group(2).strip(), not m.group(1), m.group(3)))
+            why = "".join(f"\n  {note}" for note in notes[:NOTES]) if m.group(1) else ""
+            found.append((m.group(2).strip() + why, not m.group(1), m.group(3)))
+            notes = []
+        elif line.startswith("#"):
+            notes.append(line)
     if test["result"] == "SKIP" and not any(f[2] is not None for f in found):
         why = test.get("stdout", "").strip().splitlines() or test.get("stderr", "").strip().splitlines()
         return [(test["name"], True, why[-1] if why else "no reason given")]
     ok = test["result"] in ("OK", "SKIP", "EXPECTEDFAIL")
     if ok and found:
         return found
+    if ok:
+        return [(test["name"], True, None)]
     # A program that died, hung or lied about its plan is one more failure.
-    return found + ([] if any(not f[1] for f in found) else [(test["name"], ok, None)])
+    said = "".join(f"\n  {line}" for line in test.get("stderr", "").splitlines()[-NOTES:])
+    return found + ([] if any(not f[1] for f in found) else [(f"the program itself: {test['result']}{said}", False, None)])
 
 
 def main():
@@ -50,7 +61,8 @@ def main():
                     passed += 1
                 else:
                     failed += 1
-                    print(f"wrong {part}: {test['name']}: {name}")
+                    for part_of_it in f"{part}: {test['name']}: {name}".splitlines():
+                        print(f"wrong {part_of_it}")
     print(f"passed {passed}\nfailed {failed}")
 
 

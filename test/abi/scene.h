@@ -11,9 +11,6 @@
 #include "support/peer.h"
 #include "support/suite.h"
 
-/* long enough for anything that does come */
-#define SOON_MS 5000
-
 #define MODES 3
 
 struct call {

@@ -94,6 +94,8 @@ def the_smallest_and_the_largest_conduits_carry_bytes(t):
     s = t.forward(backend)
     client, server = t.pair(s, backend)
     both_ways_at_once(client, server, 1, 8 * MIB)
+    client.close()
+    server.close()
     both = s.stats_at_rest()["bytes"]
     equal(both["delivered"], 16 * MIB, "delivered")
     check(both["by_pipe" if t.way["mode"] == "copy" else "by_buffer"] == 0, both)

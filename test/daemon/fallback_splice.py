@@ -52,7 +52,7 @@ def what_was_hit(calls):
     return kind, sum(k == kind and result > 0 for k, result, _ in calls[:hit[0]])
 
 
-@test(each=[{"kind": kind, "nth": nth} for kind in ("fill", "drain") for nth in (0, 3)], limit=40)
+@test(each=[{"kind": kind, "nth": nth} for kind in ("fill", "drain") for nth in (0, 3)])
 def one_refused_call_costs_its_direction_the_pipe_and_not_a_byte(t):
     kind, nth = t.way["kind"], t.way["nth"]
     t.way = {}
@@ -75,7 +75,7 @@ def one_refused_call_costs_its_direction_the_pipe_and_not_a_byte(t):
         equal((b["by_pipe"], b["by_buffer"]), (before + MESSAGE, (MESSAGES - nth) * MESSAGE), f"by pipe and by buffer, {error}")
 
 
-@test(limit=40)
+@test()
 def a_kernel_that_always_refuses_is_forwarded_through_buffers(t):
     for error in ERRORS:
         strace = Strace(t, f"splice:error={error}")

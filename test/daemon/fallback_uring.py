@@ -32,7 +32,7 @@ def refused(t, error, how, call="io_uring_setup"):
     equal(totals["bytes"]["by_buffer"], 6 * MIB, "by buffer")
 
 
-@test(limit=40)
+@test()
 def a_kernel_that_refuses_is_said_once_and_counted_and_the_bytes_are_copied(t):
     if not uring_is_built():
         raise Skip("built without io_uring")

@@ -57,7 +57,7 @@ def own_pipes_cost_a_pair_for_each_connection_that_was_used(t):
     equal(s.stats_at_rest()["pipes"]["out"], 0, "pipes out")
 
 
-@test(each=[{"mode": "splice", "workers": 1}], limit=30)
+@test(each=[{"mode": "splice", "workers": 1}])
 def free_pipes_are_closed_after_a_while(t):
     backend = t.backend()
     s = t.forward(backend)

@@ -7,15 +7,15 @@ import time
 from kit import (KIB, MIB, Job, check, end_of, equal, exchange, half_close, receive, receive_to_end, reset, run, send,
                  send_until_full, test, ways)
 
-LIMIT_S = 0.4
-LIMIT = "400ms"
+LIMIT_S = 1
+LIMIT = "1s"
 
 
 def cut_off(s, name, since, *sockets):
     """Each must be reset, after the limit and not long after it, and be counted by its name."""
     equal([end_of(x) for x in sockets], ["RST"] * len(sockets), "what the peers are told")
     took = time.monotonic() - since
-    check(0.9 * LIMIT_S < took < LIMIT_S + 2, f"cut off after {took:.3f} s, not about {LIMIT_S}")
+    check(0.9 * LIMIT_S < took < LIMIT_S + 5, f"cut off after {took:.3f} s, not about {LIMIT_S}")
     ended = s.stats_at_rest()["connections"]["ended"]
     equal({k: n for k, n in ended.items() if n}, {name: 1}, "how it ended")
 
@@ -98,10 +98,10 @@ def a_connection_that_is_older_than_max_lifetime_is_ended_whatever_it_does(t):
     client, server = t.pair(s, backend)
     sender = Job(_send_for_ever, server)
     reader = Job(receive_to_end, client, 1)
-    equal(reader.result(5)[0], "RST", "end")
+    equal(reader.result()[0], "RST", "end")
     took = time.monotonic() - since
-    check(0.9 * LIMIT_S < took < LIMIT_S + 2, f"cut off after {took:.3f} s, not about {LIMIT_S}")
-    sender.result(5)
+    check(0.9 * LIMIT_S < took < LIMIT_S + 5, f"cut off after {took:.3f} s, not about {LIMIT_S}")
+    sender.result()
     equal(s.stats_at_rest()["connections"]["ended"]["max_lifetime"], 1, "max_lifetime")
 
 
@@ -139,7 +139,7 @@ def linger_is_how_long_bytes_before_a_reset_may_take(t):
     reset(server)
     s.stats_at_rest()
     took = time.monotonic() - since
-    check(0.9 * LIMIT_S < took < LIMIT_S + 2, f"over after {took:.3f} s, not about {LIMIT_S}")
+    check(0.9 * LIMIT_S < took < LIMIT_S + 5, f"over after {took:.3f} s, not about {LIMIT_S}")
     equal(receive_to_end(client, 1)[0], "RST", "what the client is told")
     check(s.stats()["bytes"]["dropped_because"]["source_reset"] > 0, s.stats()["bytes"])
 
@@ -158,7 +158,7 @@ def discard_is_how_much_may_still_be_said_to_nobody(t):
         reads = s.stats()["bytes"]["dropped_because"]["discarded"]
         check(least <= reads <= most, f"{reads} bytes discarded with a limit of {limit}: {b}")
         client.shutdown(socket.SHUT_RDWR)
-        sender.result(5)
+        sender.result()
 
 
 if __name__ == "__main__":

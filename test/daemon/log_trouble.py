@@ -57,7 +57,7 @@ def refusals(s):
     return sum("cannot connect" in line for line in s.err.lines)
 
 
-@test(each=MODES, limit=30)
+@test(each=MODES)
 def the_same_trouble_many_times_is_a_few_lines_and_then_their_number(t):
     s = t.forward(t.keep(Nobody()))
     since = time.monotonic()
@@ -65,8 +65,7 @@ def the_same_trouble_many_times_is_a_few_lines_and_then_their_number(t):
         equal(told(s), "RST", "what a client is told")
     s.stats_at_rest()
     if time.monotonic() - since < GATE_S - 2:
-        proc.wait_for(lambda: refusals(s) == 5)
-        equal(refusals(s), 5, "lines about 200 refusals")
+        check(proc.wait_for(lambda: refusals(s) == 5), f"lines about 200 refusals: {refusals(s)}, not 5")
     if t.way["mode"] != "splice":
         return  # once is enough for what takes so long
     time.sleep(max(0, since + GATE_S + 1 - time.monotonic()))
@@ -164,7 +163,7 @@ def totals_that_nobody_reads_do_not_keep_it_from_working_nor_from_ending(t):
     exchange(*t.pair(s, backend), 1, 1000)
     s.signal(signal.SIGTERM)
     s.signal(signal.SIGINT)
-    equal(s.wait(5), 0, "exit status")
+    equal(s.wait(), 0, "exit status")
 
 
 @test()
@@ -180,7 +179,7 @@ def a_stdout_whose_reader_has_gone_kills_nothing(t):
     exchange(*t.pair(s, backend), 1, 1000)
     s.signal(signal.SIGTERM)
     s.signal(signal.SIGINT)
-    equal(s.wait(5), 0, "exit status")
+    equal(s.wait(), 0, "exit status")
 
 
 @test()

@@ -3,7 +3,7 @@
 """iperf3 through namespaces and veth, both ways."""
 import json
 
-from kit import MIB, check, equal, run, test, ways
+from kit import MIB, check, equal, proc, run, test, ways
 from kit.netns import NEAR, Row, need
 
 PORT = 5201
@@ -13,7 +13,7 @@ def measure(row, s, *args):
     """One run of eight streams. Return: bytes that arrived."""
     server = row.serve(PORT, "iperf3", "-s", "-1", "-p", str(PORT))
     status, out = row.run("iperf3", "-c", NEAR, "-p", str(s.addr[1]), "-P", "8", "-t", "1", "-J", *args)
-    server.process.wait(5)  # or its port may still be its own when the next one wants it
+    server.process.wait(proc.PATIENCE_S)  # or its port may still be its own when the next one wants it
     result = json.loads(out)
     check(status == 0 and "error" not in result, f"iperf3 {args}: exit status {status}: {result.get('error')}")
     streams = result["end"]["streams"]
@@ -22,7 +22,7 @@ def measure(row, s, *args):
     return result["end"]["sum_received"]["bytes"]
 
 
-@test(each=ways(), limit=40)
+@test(each=ways())
 def eight_streams_of_iperf3_go_through_both_ways(t):
     need("iperf3")
     row = Row(t)

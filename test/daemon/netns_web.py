@@ -71,7 +71,7 @@ def fetch_many(row, url, sums, folder):
     equal(wrong, [], "files that arrived otherwise than they are")
 
 
-@test(each=ways(), limit=40)
+@test(each=ways())
 def a_64_MiB_file_and_200_small_ones_arrive_with_their_sha256(t):
     need("nginx", "curl")
     row = Row(t)

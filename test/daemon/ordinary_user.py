@@ -81,7 +81,7 @@ def no_small_pipe(s):
         check(sizes and min(sizes.values()) >= 64 * KIB, f"pipes of {sorted(set(sizes.values()))} bytes")
 
 
-@test(limit=60)
+@test()
 def after_600_used_connections_the_next_is_as_fast_as_the_first(t):
     backend, s = start(t)
     held = t.pairs(s, backend, HELD)
@@ -97,7 +97,7 @@ def after_600_used_connections_the_next_is_as_fast_as_the_first(t):
     no_small_pipe(s)
 
 
-@test(limit=60)
+@test()
 def with_600_stalled_readers_the_next_is_as_fast_as_the_first(t):
     backend, s = start(t)
     held = t.pairs(s, backend, HELD, **LITTLE)

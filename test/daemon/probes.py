@@ -80,7 +80,7 @@ def every_probe_of_the_source_is_in_the_notes_of_the_program(t):
     equal(names_in(t.binary), names_in_source(), "probes")
 
 
-@test(limit=60)
+@test()
 def without_the_option_there_is_not_one(t):
     if not BUILT:
         equal(names_in(t.binary), set(), "probes")
@@ -93,7 +93,7 @@ def without_the_option_there_is_not_one(t):
     check(os.listdir(folder), "no source has a probe")
 
 
-@test(each=MODES, limit=60)
+@test(each=MODES)
 def bytes_bt_has_each_byte_and_each_call(t):
     script = Bpftrace(t, "bytes.bt")
     backend = t.backend()
@@ -125,7 +125,7 @@ def reads_that_moved(mode, calls, empty):
             "uring": (calls, calls)}[mode]  # it counts what has come alone
 
 
-@test(each=[{"mode": m} for m in ("auto",) + EACH_MODE[2:]], limit=60)
+@test(each=[{"mode": m} for m in ("auto",) + EACH_MODE[2:]])
 def waits_bt_has_the_time_that_a_sink_did_not_read(t):
     script = Bpftrace(t, "waits.bt")
     backend = t.backend(options=[(socket.SOL_SOCKET, socket.SO_RCVBUF, 16 * KIB)])
@@ -146,7 +146,7 @@ def waits_bt_has_the_time_that_a_sink_did_not_read(t):
     check("@since" not in maps, "waits that are over are printed")
 
 
-@test(limit=60)
+@test()
 def fallbacks_bt_says_who_and_why(t):
     script = Bpftrace(t, "fallbacks.bt")
     backend = t.backend()

@@ -15,9 +15,8 @@
 #include "support/peer.h"
 #include "support/suite.h"
 
-#define SOON_MS 5000
-#define MODES	3
-#define BULK	2000000
+#define MODES 3
+#define BULK  2000000
 
 extern char **environ;
 

@@ -17,8 +17,6 @@
 #include "support/peer.h"
 #include "support/suite.h"
 
-/* long enough for anything that does come */
-#define SOON_MS 5000
 /* so long is waited for what should not come */
 #define NEVER_MS 40
 

@@ -84,8 +84,8 @@ def report(t, results, *args):
     if results is not None:
         with open(folder + "/results.json", "w") as f:
             json.dump(results, f)
-    p = subprocess.run([os.path.join(ROOT, "tools/lab/run"), "report", "--from", folder + "/results.json", "--out",
-                        folder + "/page.html", *args], capture_output=True, text=True, timeout=30, check=False)
+    p = subprocess.run([sys.executable, os.path.join(ROOT, "tools/lab/run"), "report", "--from",
+                        folder + "/results.json", "--out", folder + "/page.html", *args], capture_output=True, text=True, timeout=30, check=False)
     page = None
     if os.path.exists(folder + "/page.html"):
         with open(folder + "/page.html") as f:

@@ -12,7 +12,7 @@ from kit.strace import need_strace
 from kit.user import spare_user
 
 
-@test(limit=40)
+@test()
 def each_thread_is_traced_for_itself(t):
     need_strace()
     path = os.path.join(t.folder(), "results")
@@ -25,7 +25,7 @@ def each_thread_is_traced_for_itself(t):
     check("mostly asleep: no cost" in out and "In epoll_wait a thread sleeps" in out, out)
 
 
-@test(limit=40)
+@test()
 def stat_counts_what_this_machine_can(t):
     if not shutil.which("perf"):
         raise Skip("perf is not installed")
@@ -42,7 +42,7 @@ def stat_counts_what_this_machine_can(t):
     equal("it has no hardware counters" in out, not stat["hardware"], "whether it says so")
 
 
-@test(limit=40)
+@test()
 def experiments_are_judged_against_the_same_again(t):
     path = os.path.join(t.folder(), "results")
     out = well(t, "experiments", "--loopback", "--only", "pipes", "--json", path, *BRIEF)
@@ -69,7 +69,7 @@ def as_user(t):
     return root, dict(user=user, group=user, extra_groups=[])
 
 
-@test(limit=40)
+@test()
 def an_ordinary_user_has_a_quick_look(t):
     root, who = as_user(t)
     p = subprocess.run(command(t, "quick", "--seconds", "6", root=root), capture_output=True, text=True, timeout=30,
@@ -81,7 +81,7 @@ def an_ordinary_user_has_a_quick_look(t):
     check(all(float(row["a second"]) > 0 for row in table(p.stdout, "### rr, 16 connections").values()), p.stdout)
 
 
-@test(limit=40)
+@test()
 def an_ordinary_user_is_told_in_one_line_what_needs_root(t):
     root, who = as_user(t)
     for args, words in ((("up",), "makes network namespaces"), (("down",), "removes network namespaces"),
@@ -101,7 +101,7 @@ def an_ordinary_user_is_told_in_one_line_what_needs_root(t):
     equal((p.returncode, p.stdout), (0, f"{NAME} is not up\n"), "status")
 
 
-@test(limit=40)
+@test()
 def what_is_wrong_is_said_in_one_line(t):
     path = t.file("no json", "results")
     other = t.file('{"machine": {"cpus": 4096}}', "results")

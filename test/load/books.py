@@ -25,8 +25,8 @@ def nothing_is_left(t, s, base):
     totals = s.stats_at_rest(within=40)  # linger is 30 s
     equal(totals["connections"]["open"], 0, "connections open")
     equal((totals["pipes"]["out"], totals["buffers"]["now"]), (0, 0), "pipes and buffers out")
-    proc.wait_for(lambda: _fds(s) == base.fds)
-    equal(_fds(s), base.fds, "descriptors that are no pipes")
+    as_before = proc.wait_for(lambda: _fds(s) == base.fds)
+    check(as_before, f"{_fds(s)} descriptors that are no pipes, not {base.fds}")
     ends = proc.count(s.pid, "pipe:")
     pipes = totals["pipes"]["now"]
     check(ends <= 2 * pipes + 2, f"{ends} ends of pipes; the totals say {pipes} pipes")

@@ -22,6 +22,9 @@
 
 #include "support/clock.h"
 
+/* Long enough for anything that does come, however busy the machine is. */
+#define SOON_MS 20000
+
 /* A connected pair over loopback, blocking and close-on-exec, with no option
  * set: @out[0] has connected, @out[1] was accepted. Over ::1 for tcp_pair6. */
 void tcp_pair(int out[2]);

@@ -13,7 +13,7 @@ TCase *support_case(Suite *s, const char *name)
 {
 	TCase *tc = tcase_create(name);
 
-	tcase_set_timeout(tc, 20);
+	tcase_set_timeout(tc, 60);
 	suite_add_tcase(s, tc);
 	return tc;
 }

@@ -18,7 +18,7 @@
 
 #include <check.h>
 
-/* A new test case of @s whose tests may take 20 s each; the thing to give to
+/* A new test case of @s whose tests may take a minute each; the thing to give to
  * tcase_add_test(). One a program is enough. */
 TCase *support_case(Suite *s, const char *name);
 

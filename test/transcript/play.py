@@ -13,6 +13,7 @@ import time
 from ends import PATIENCE_S, End, now, words
 
 SETTLE_S = 0.012   # nothing has changed for so long: that is how it looks
+CAREFUL_S = 0.08   # the same for one that came out differently: a busy machine takes its time
 STEP_S = 0.001     # between two looks at what should come
 WAIT_S = 0.03      # "wait"
 HOLD_S = 0.05      # at the end it must go on looking so
@@ -26,12 +27,12 @@ def _look(ends):
     return tuple(e.look() if e else None for e in ends.values())
 
 
-def _settle(ends):
+def _settle(ends, settle):
     before = None
     seen = _look(ends)
     until = now() + PATIENCE_S
     while seen != before and now() < until:
-        time.sleep(SETTLE_S)
+        time.sleep(settle)
         before, seen = seen, _look(ends)
     return seen
 
@@ -48,9 +49,9 @@ def _await(ends, want, patience):
 class Play:
     """@swap: who connects, see Stage; @wrote: what was seen the first time, or None."""
 
-    def __init__(self, script, swap, stage, wrote=None, patience=PATIENCE_S):
+    def __init__(self, script, swap, stage, wrote=None, patience=PATIENCE_S, settle=SETTLE_S):
         self.script, self.swap, self.stage, self.wrote, self.patience = script, swap, stage, wrote, patience
-        self.log = []
+        self.settle, self.log = settle, []
 
     def _do(self, ends, step):
         if step.what == "wait":
@@ -70,7 +71,7 @@ class Play:
         if self.script.pours and not last:
             return None
         if not self.wrote:
-            return _settle(ends)
+            return _settle(ends, self.settle)
         want = self.wrote[len(self.log)][1]
         seen = _await(ends, want, self.patience)
         if seen == want and last:

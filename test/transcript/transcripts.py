@@ -16,7 +16,7 @@ from kit import check, equal, proc, run, test, ways  # noqa: E402
 import company  # noqa: E402
 import dice  # noqa: E402
 from ends import PATIENCE_S  # noqa: E402
-from play import Differs, Play  # noqa: E402
+from play import CAREFUL_S, SETTLE_S, Differs, Play  # noqa: E402
 from script import Script  # noqa: E402
 from scripts import GROUPS  # noqa: E402
 
@@ -33,9 +33,9 @@ def roles(scripts):
     return [(s, swap) for s in map(Script, scripts) for swap in (False, True) if not (swap and s.late)]
 
 
-def twice(job, stage, patience):
+def twice(job, stage, patience, settle=SETTLE_S):
     """Plays directly, and again. Return: what was seen; raises Differs if that was not the same."""
-    log = Play(*job, stage).run()
+    log = Play(*job, stage, settle=settle).run()
     Play(*job, stage, log, patience).run()
     return log
 
@@ -45,7 +45,7 @@ def twice_if_need_be_twice(job, stage, patience):
     try:
         return twice(job, stage, patience)
     except Differs:
-        return twice(job, stage, patience)
+        return twice(job, stage, patience, CAREFUL_S)
 
 
 def learn(t, scripts, patience=PATIENCE_S):
@@ -60,7 +60,7 @@ def learn_alone(t, jobs):
     """The same of a few that came out differently, one by one: many at once keep a slow machine busy."""
     for script, swap in jobs:
         (log,) = company.on_stages(company.direct(t), [(script, swap)],
-                                   lambda job, stage: twice_if_need_be_twice(job, stage, PATIENCE_S))
+                                   lambda job, stage: twice(job, stage, PATIENCE_S, CAREFUL_S))
         _known[script.text, swap] = log
     return [(s, swap, known(s, swap)) for s, swap in jobs if isinstance(known(s, swap), str)]
 
@@ -96,7 +96,7 @@ def adds_up(s, plays):
     equal(proc.count_becomes(s.pid, company.AT_ONCE, "socket:"), company.AT_ONCE, "sockets left")
 
 
-@test(limit=60)
+@test()
 def a_script_that_is_not_determinate_is_found(t):
     for text in ("a say some, a close, b hear all", "a say 10, b hear 10, a say some, a close"):
         wrong = learn(t, [text], patience=0.5)
@@ -104,13 +104,13 @@ def a_script_that_is_not_determinate_is_found(t):
 
 
 def declare(name, scripts):
-    @test(limit=60)
+    @test()
     def determinate(t):
         wrong = learn_alone(t, [(s, swap) for s, swap, _ in learn(t, scripts)])
         check(not wrong, tell(wrong, "plays were not the same twice, without any forwarder"))
     determinate.__name__ = f"{name} go the same way twice"
 
-    @test(each=EVERY_WAY, limit=60)
+    @test(each=EVERY_WAY)
     def same(t):
         compare(t, scripts)
     same.__name__ = f"{name} look the same through it"

@@ -147,7 +147,7 @@ START_TEST(a_reader_that_has_stalled_counts_as_silence)
 	struct wire w;
 	struct rig g;
 
-	open_limited(&g, &w, _i, 400, 0);
+	open_limited(&g, &w, _i, 1500, 0); /* to fill it takes less */
 	rig_spin(&g);
 	say_until_full(w.peer[0], 1, 0, 50);
 	wire_wait(&w);

@@ -27,9 +27,6 @@
 #include "support/stamp.h"
 #include "support/suite.h"
 
-/* long enough for anything that does come */
-#define SOON_MS 5000
-
 #define RIG_PIPE_SIZE  65536
 #define RIG_PIPE_LIMIT 16
 #define RIG_BUF_SIZE   16384

@@ -14,8 +14,6 @@
 #include "support/peer.h"
 #include "support/suite.h"
 
-#define SOON_MS 5000
-
 static const struct tuning plain;
 
 static const char *const loopback[] = { "127.0.0.1", "::1" };

@@ -256,7 +256,6 @@ class Rig:
         self.note()
         self.sysctl("net/ipv4/tcp_congestion_control", "cubic")  # inherited by namespaces that are made after it
         self.sysctl("net/ipv4/ip_forward", "1")  # for no forwarder at all
-        self.sysctl(*FEW_IN_TIME_WAIT)
         for ns, here, there, near, far in self.ends:
             self._will_make("namespaces", ns)
             sh("ip", "netns", "add", ns)
@@ -268,7 +267,6 @@ class Rig:
             for link in ("lo", there):
                 sh("ip", "-n", ns, "link", "set", link, "up")
             sh("ip", "-n", ns, "route", "add", "default", "via", near)
-            sh("ip", "netns", "exec", ns, "python3", __file__, "/proc/sys/" + FEW_IN_TIME_WAIT[0], FEW_IN_TIME_WAIT[1])
         for kind in ("forwarder", "clients", "servers"):
             self._will_make("groups", f"{self.name}-{kind}")
 
@@ -284,6 +282,13 @@ class Rig:
             self.note()
             with open(path, "w") as f:
                 f.write(value)
+
+    def few_in_time_wait(self):
+        """Here and in both namespaces, until all is taken down. Who closes beside us then has no TIME_WAIT either."""
+        key, value = FEW_IN_TIME_WAIT
+        self.sysctl(key, value)
+        for ns in (self.client_ns, self.server_ns):
+            sh("ip", "netns", "exec", ns, sys.executable, __file__, "/proc/sys/" + key, value)
 
     def unmake(self):
         """Takes down what was made, no more, and puts settings back."""
@@ -354,7 +359,7 @@ class Rig:
 
     def mtu_frames(self, on):
         """Has the client send frames of the size of the MTU, as a network card receives them, not of 64 KiB."""
-        sh("ip", "netns", "exec", self.client_ns, "python3", __file__, "tso", self.client_link, "0" if on else "1")
+        sh("ip", "netns", "exec", self.client_ns, sys.executable, __file__, "tso", self.client_link, "0" if on else "1")
 
 
 class Loopback(Rig):

@@ -153,6 +153,7 @@ class Exchange:
 
     def __init__(self, kind, connections, size=32, pinned=True, depth=1, hops=1):
         self.kind, self.pinned, self.hops = kind, pinned, hops
+        self.many = kind == "crr"
         self.args = ["-N" if kind == "rr" else "-K", connections, "--size", size]
         self.args += ["--pipeline", depth] if depth > 1 else []
         what = "request and answer" if kind == "rr" else "connect, request, answer, close"
@@ -177,6 +178,7 @@ class Exchange:
 class Idle:
     """CONNECTIONS that have exchanged 1 KiB each way, and rest."""
     pinned = False
+    many = True  # so that their ports must not stay in TIME_WAIT
 
     def __init__(self, connections):
         self.n = connections
@@ -258,6 +260,7 @@ def let_go(client):
 class Beside:
     """8 streams alone, and beside HELD connections that exchanged SIZE bytes and rest."""
     pinned = False
+    many = True
 
     def __init__(self, number, size, user=None):
         self.args, self.user = ["-N", number, "--size", size], user
@@ -280,6 +283,7 @@ class Beside:
 class UserAndRoot:
     """STREAMS as an ordinary user, whose pipes the kernel counts, and as root; beside STALLED readers, if any."""
     pinned = False
+    many = True
 
     def __init__(self, streams, stalled=0):
         self.streams, self.stalled = streams, stalled

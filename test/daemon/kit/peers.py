@@ -5,10 +5,10 @@ import struct
 import threading
 import time
 
+from .proc import PATIENCE_S
 from .stamp import Reader, stamp
 
 KIB, MIB = 1 << 10, 1 << 20
-TIMEOUT_S = 10  # of every blocking call
 CHUNK = 256 * KIB
 
 
@@ -24,13 +24,13 @@ class Backend:
             self.socket.setsockopt(level, name, value)
         self.socket.bind((host, port))
         self.socket.listen(backlog)
-        self.socket.settimeout(TIMEOUT_S)
+        self.socket.settimeout(PATIENCE_S)
         self.addr = self.socket.getsockname()[:2]
 
-    def accept(self, within=TIMEOUT_S):
+    def accept(self, within=PATIENCE_S):
         self.socket.settimeout(within)
         s, _ = self.socket.accept()
-        s.settimeout(TIMEOUT_S)
+        s.settimeout(PATIENCE_S)
         s.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         return s
 
@@ -121,7 +121,7 @@ class Echo(Backend):
         super().close()
 
 
-def connect(where, rcvbuf=None, sndbuf=None, maxseg=None, timeout=TIMEOUT_S):
+def connect(where, rcvbuf=None, sndbuf=None, maxseg=None, timeout=PATIENCE_S):
     """A client of @where: something with .addr, or an address."""
     addr = getattr(where, "addr", where)
     s = socket.socket(socket.AF_INET6 if ":" in addr[0] else socket.AF_INET)
@@ -163,7 +163,7 @@ def send_until_full(s, stream, most=64 * MIB, quiet=0.15):
         except BlockingIOError:
             refused += 1
             time.sleep(0.01)
-    s.settimeout(TIMEOUT_S)
+    s.settimeout(PATIENCE_S)
     return sent
 
 

@@ -7,6 +7,8 @@ import os
 import socket
 import time
 
+PATIENCE_S = 20  # for what must come: however busy the machine is. What must come soon is timed
+
 F_GETPIPE_SZ = 1032
 _PIDFD_GETFD = 438  # on every architecture
 _libc = ctypes.CDLL(None, use_errno=True)
@@ -29,7 +31,7 @@ def count(pid, kind=""):
     return sum(1 for what in descriptors(pid).values() if what.startswith(kind))
 
 
-def count_becomes(pid, n, kind="", within=5):
+def count_becomes(pid, n, kind="", within=PATIENCE_S):
     """Waits until it has @n descriptors. Return: how many it has."""
     until = time.monotonic() + within
     while True:
@@ -200,7 +202,7 @@ def tcp_memory():
         return f"TCP uses {pages} pages"
 
 
-def wait_for(true, within=5, every=0.01):
+def wait_for(true, within=PATIENCE_S, every=0.01):
     """Return: whether true() came to be."""
     until = time.monotonic() + within
     while not true():

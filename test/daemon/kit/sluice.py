@@ -10,6 +10,7 @@ import threading
 import time
 
 from . import proc
+from .proc import PATIENCE_S
 
 READY = re.compile(r"^sluice: ready: ")
 RULE = re.compile(r"^sluice: (\S+) -> (\S+)")
@@ -42,7 +43,7 @@ class Lines:
             self.ended = True
             self._news.notify_all()
 
-    def find(self, pattern, start=0, within=5):
+    def find(self, pattern, start=0, within=PATIENCE_S):
         """Waits for a line that matches. Return: its match, None if none came."""
         until = time.monotonic() + within
         with self._news:
@@ -56,7 +57,7 @@ class Lines:
                     return None
                 self._news.wait(left)
 
-    def wait_end(self, within=5):
+    def wait_end(self, within=PATIENCE_S):
         with self._news:
             self._news.wait_for(lambda: self.ended, within)
         return self.lines
@@ -105,7 +106,7 @@ class Sluice:
         self.pid = self.process.pid
         self.out = Lines(self.process.stdout) if self.process.stdout else None
         self.err = Lines(self.process.stderr) if self.process.stderr else None
-        if self.wait_ready and not self.err.find(READY, within=10):
+        if self.wait_ready and not self.err.find(READY):
             raise AssertionError(f"it did not get ready: {self.err.lines}")
         if self.err:
             rules = [RULE.match(line) for line in list(self.err.lines)]
@@ -123,7 +124,7 @@ class Sluice:
     def alive(self):
         return self.process.poll() is None
 
-    def stats(self, within=5):
+    def stats(self, within=PATIENCE_S):
         """The totals now, asked for with SIGUSR1."""
         before = len(self.out.lines)
         self.signal(signal.SIGUSR1)
@@ -132,27 +133,29 @@ class Sluice:
             raise AssertionError("SIGUSR1: no totals came")
         return json.loads(m.group(0))
 
-    def stats_when(self, true, within=5):
-        """The totals, as soon as true(totals), or the last ones seen."""
+    def stats_when(self, true, within=PATIENCE_S):
+        """The totals, as soon as true(totals), which must come to be."""
         until = time.monotonic() + within
         while True:
             totals = self.stats()
-            if true(totals) or time.monotonic() > until:
+            if true(totals):
                 return totals
+            if time.monotonic() > until:
+                raise AssertionError(f"waited for in vain, {within} s: {totals}")
             time.sleep(0.01)
 
-    def stats_at_rest(self, within=5):
+    def stats_at_rest(self, within=PATIENCE_S):
         """The totals once no connection is open."""
         return self.stats_when(lambda s: not s["connections"]["open"], within)
 
-    def wait(self, within=5):
+    def wait(self, within=PATIENCE_S):
         """Waits for its end. Return: its exit status; raises if it goes on."""
         try:
             return self.process.wait(within)
         except subprocess.TimeoutExpired:
             raise AssertionError(f"still running {within} s later") from None
 
-    def stop(self, within=8):
+    def stop(self, within=PATIENCE_S):
         """Ends it with SIGTERM, and must see it end well. Return: its totals."""
         if self.alive():
             self.signal(signal.SIGTERM)
@@ -163,7 +166,7 @@ class Sluice:
             return None
         return json.loads(self.out.wait_end()[-1])
 
-    def result(self, within=10):
+    def result(self, within=PATIENCE_S):
         """Waits for its end. Return: (exit status, stdout, lines of stderr)."""
         status = self.wait(within)
         return status, "\n".join(self.out.wait_end()), self.err.wait_end()
@@ -172,7 +175,7 @@ class Sluice:
         if self.alive():
             self.signal(signal.SIGTERM)
             self.signal(signal.SIGINT)  # not waiting for connections that are open
-            status = self.wait(10)
+            status = self.wait()
             if status:
                 raise AssertionError(f"at the end: exit status {status}, not 0")
         for line in self.err.wait_end() if self.err else []:
