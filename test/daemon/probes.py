@@ -13,7 +13,7 @@ import time
 
 from kit import (EACH_MODE, KIB, MIB, MODES, Skip, check, connect, equal, exchange, has_ipv6, proc, receive, run,
                  send_until_full, test)
-from kit.sluice import Lines, end_with_parent
+from kit.sluice import Lines, tied
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 BUILT = os.environ.get("PROBES") == "yes"
@@ -41,11 +41,11 @@ class Bpftrace:
             raise Skip("bpftrace is not installed")
         t.binary = t.public_binary()
         self.process = subprocess.Popen(
-            ["bpftrace", "-f", "json", ROOT / "tools/lab" / script, t.binary], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE, env=dict(os.environ, **{ATTACHED: "1"}), preexec_fn=end_with_parent)
+            tied(["bpftrace", "-f", "json", ROOT / "tools/lab" / script, t.binary]), stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=dict(os.environ, **{ATTACHED: "1"}))
         t.keep(self)
         self.out, self.err = Lines(self.process.stdout), Lines(self.process.stderr)
-        if not self.err.find(ATTACHED, within=20):
+        if not self.err.find(ATTACHED):
             said = [line for line in self.err.lines if "MEMLOCK" not in line]
             ended = proc.wait_for(lambda: self.process.poll() is not None)  # its stderr may be shut a moment before
             check(ended, f"{script} does not attach: {said}")

@@ -14,7 +14,7 @@ ROOT = os.path.dirname(os.path.dirname(HERE))
 sys.path.insert(0, os.path.join(ROOT, "test", "daemon"))
 
 from kit import check, equal  # noqa: E402
-from kit.sluice import end_with_parent  # noqa: E402
+from kit.sluice import tied  # noqa: E402
 
 NAME = f"slt{os.getpid()}"
 NET = f"10.{100 + os.getpid() % 100}"
@@ -80,16 +80,16 @@ class Load:
         # LeakSanitizer cannot work while it is traced.
         env = dict(os.environ, ASAN_OPTIONS="detect_leaks=0") if wrap else None
         self.process = subprocess.Popen(
-            [*wrap, program, *map(str, args)], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE, text=True, env=env, preexec_fn=end_with_parent)
+            tied([*wrap, program, *map(str, args)]), stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE, text=True, env=env)
         t.keep(self)
 
-    def result(self, within=10):
+    def result(self, within=20):
         """Waits for its end. Return: (exit status, what it counted or None, stderr)"""
         out, err = self.process.communicate(timeout=within)
         return self.process.returncode, json.loads(out) if out.startswith("{") else None, err
 
-    def well(self, within=10):
+    def well(self, within=20):
         """The same of one that must succeed, without a word on stderr. Return: what it counted"""
         status, got, err = self.result(within)
         equal((status, err), (0, ""), f"{self.process.args[1:]}: exit status and stderr")

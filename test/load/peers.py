@@ -2,8 +2,9 @@
 """The C program that plays both ends of many connections, driven from here."""
 import json
 import os
-import signal
 import subprocess
+
+from kit.sluice import tied
 
 
 class Peers:
@@ -11,8 +12,8 @@ class Peers:
 
     def __init__(self, sluice, sort, count, at_once, size, seed=1, seconds=0):
         words = [beside(sluice), sort] + [str(n) for n in (count, at_once, size, seed, seconds)]
-        self.process = subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-                                        text=True, preexec_fn=_end_with_parent)
+        self.process = subprocess.Popen(tied(words, "KILL"), stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                                        text=True)
         self.target = self.process.stdout.readline().split()[1]
 
     def begin(self, *addrs):
@@ -37,11 +38,6 @@ class Peers:
         self.process.wait()
         for f in (self.process.stdout, self.process.stderr):
             f.close()
-
-
-def _end_with_parent():
-    import ctypes
-    ctypes.CDLL(None).prctl(1, signal.SIGKILL)
 
 
 def beside(sluice):

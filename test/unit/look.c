@@ -78,10 +78,12 @@ static unsigned waits_until_due(void)
 {
 	unsigned n = 1;
 
-	while (!look_is_due(&look)) {
+	/* none of Check's asserts here: each is a write(2) */
+	while (!look_is_due(&look) && n < 100000) {
 		clock_ns += 1000ull * asleep_us;
-		ck_assert_uint_lt(n++, 100000);
+		n++;
 	}
+	ck_assert_uint_lt(n, 100000);
 	return n;
 }
 
@@ -97,9 +99,11 @@ static void teach(void)
 START_TEST(nothing_asked_for_is_never_due)
 {
 	struct look none = { 0 };
+	int due = 0;
 
 	for (int i = 0; i < 10000; i++)
-		ck_assert(!look_is_due(&none));
+		due += look_is_due(&none);
+	ck_assert_int_eq(due, 0);
 }
 END_TEST
 
@@ -262,12 +266,13 @@ END_TEST
 static unsigned looks_until_asleep(unsigned us, unsigned most)
 {
 	unsigned n = 0;
+	bool found = true;
 
-	while (look.us && n < most) {
-		ck_assert(look_is_due(&look));
-		ck_assert_int_eq(look_with(us), 1);
+	while (found && look.us && n < most) {
+		found = look_is_due(&look) && look_with(us) == 1;
 		n++;
 	}
+	ck_assert(found);
 	return n;
 }
 
