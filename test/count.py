@@ -13,8 +13,6 @@ import re
 import sys
 
 POINT = re.compile(r"^(not )?ok\b[ \d]*(?:- )?(.*?)(?:# *SKIP\b *(.*))?$", re.I)
-
-
 NOTES = 4  # lines that say why a test failed; all of them are in meson's own log
 
 
@@ -32,11 +30,8 @@ def points(test):
     if test["result"] == "SKIP" and not any(f[2] is not None for f in found):
         why = test.get("stdout", "").strip().splitlines() or test.get("stderr", "").strip().splitlines()
         return [(test["name"], True, why[-1] if why else "no reason given")]
-    ok = test["result"] in ("OK", "SKIP", "EXPECTEDFAIL")
-    if ok and found:
-        return found
-    if ok:
-        return [(test["name"], True, None)]
+    if test["result"] in ("OK", "SKIP", "EXPECTEDFAIL"):
+        return found or [(test["name"], True, None)]
     # A program that died, hung or lied about its plan is one more failure.
     said = "".join(f"\n  {line}" for line in test.get("stderr", "").splitlines()[-NOTES:])
     return found + ([] if any(not f[1] for f in found) else [(f"the program itself: {test['result']}{said}", False, None)])
