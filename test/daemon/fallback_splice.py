@@ -109,6 +109,16 @@ def bulk(t, *options, when):
     equal(proc.count_becomes(s.pid, 1, "socket:"), 1, "sockets left")
 
 
+@test()
+def a_refused_call_is_found_too_where_that_of_another_thread_came_in_between(t):
+    strace = Strace(t, "splice:error=EINVAL:when=1")
+    with open(strace.log, "w") as f:
+        f.write("7 splice(10<TCP:[1->2]>, NULL, 12<pipe:[3]>, NULL, 65536, SPLICE_F_NONBLOCK <unfinished ...>\n"
+                "8 splice(13<pipe:[4]>, NULL, 11<TCP:[5->6]>, NULL, 9, SPLICE_F_NONBLOCK) = 9\n"
+                "7 <... splice resumed>) = -1 EINVAL (Invalid argument) (INJECTED)\n")
+    equal(strace.splices(), [("drain", 9, False), ("fill", -1, True)], "calls")
+
+
 def say_all(s, stream, size):
     send(s, stream, size)
     half_close(s)

@@ -10,6 +10,7 @@ from .tap import Skip
 
 # splice(10<TCP:[...]>, NULL, 12<pipe:[...]>, ...: a socket first is a fill, a pipe first is a drain.
 _SPLICE = re.compile(r"splice\(\d+<(\w+).*?, NULL, \d+<(\w+).*\) += (-?\d+)(.*)$")
+_UNFINISHED, _RESUMED = " <unfinished ...>", re.compile(r"<\.\.\. \w+ resumed>(.*)")
 _works = None
 
 
@@ -39,8 +40,18 @@ class Strace:
             self.wrap += ["-e", "inject=" + what]
 
     def lines(self):
+        """A call that another thread's came in between of is written in two parts: here it is one line, at its end."""
+        lines, begun = [], {}
         with open(self.log, errors="replace") as f:
-            return f.read().splitlines()
+            for line in f:
+                thread, _, text = line.strip().partition(" ")
+                text = text.lstrip()
+                if text.endswith(_UNFINISHED):
+                    begun[thread] = text[:-len(_UNFINISHED)]
+                    continue
+                resumed = _RESUMED.match(text)
+                lines.append(f"{thread} {begun.pop(thread, '') + resumed[1] if resumed else text}")
+        return lines
 
     def splices(self):
         """Of each splice(2) call: ("fill" or "drain", result, whether it was made to fail)."""
