@@ -136,6 +136,16 @@ static void flow_log_trouble(const struct flow *f)
 		  whom(f, target), why, who(f, client));
 }
 
+/* Both sockets reset by themselves until here, see sock_set_abortive(). */
+static void flow_close_side(const struct flow *f, enum flow_side side, bool reset)
+{
+	int fd = flow_fd(f, side);
+
+	if (!reset)
+		sock_set_abortive(fd, false);
+	sock_close(fd, reset);
+}
+
 /* Counts, logs, closes and frees. Between batches. */
 static void flow_bury(struct flow *f)
 {
@@ -150,8 +160,8 @@ static void flow_bury(struct flow *f)
 	flow_log_trouble(f);
 	if (log_get_level() >= LOG_INFO)
 		flow_log_end(f);
-	sock_close(flow_fd(f, FLOW_CLIENT), reset);
-	sock_close(flow_fd(f, FLOW_TARGET), reset);
+	flow_close_side(f, FLOW_CLIENT, reset);
+	flow_close_side(f, FLOW_TARGET, reset);
 	loop_untimer(&w->loop, &f->deadline);
 	worker_leave(w, f);
 	free(f);

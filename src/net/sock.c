@@ -54,6 +54,7 @@ int sock_listen(const struct addr *at, int backlog, const struct tuning *t)
 		err = tune(fd, t);
 	if (err)
 		return err;
+	sock_set_abortive(fd, true);
 	if (bind(fd, &at->sa, addr_len(at)) < 0 || listen(fd, backlog) < 0)
 		return -errno;
 	return steal_fd(&fd);
@@ -95,6 +96,7 @@ int sock_connect(const struct addr *to, const struct tuning *t)
 		err = tune(fd, t);
 	if (err)
 		return err;
+	sock_set_abortive(fd, true);
 	if (connect(fd, &to->sa, addr_len(to)) < 0 && errno != EINPROGRESS)
 		return -errno;
 	return steal_fd(&fd);
@@ -292,13 +294,28 @@ uint64_t sock_read_before(int fd)
 }
 
 /**
+ * sock_set_abortive() - choose how the kernel ends a connection by itself
+ * @on:		with RST, dropping what was not sent yet (K30); else with FIN
+ *
+ * The kernel closes the sockets of a process that is killed, and without this
+ * the peer of a connection that was cut sees the same FIN as after a complete
+ * one (K37). It must be off before an orderly close. A socket that does not
+ * support it ends with FIN.
+ */
+void sock_set_abortive(int fd, bool on)
+{
+	struct linger linger = { .l_onoff = on, .l_linger = 0 };
+
+	(void)setsockopt(fd, SOL_SOCKET, SO_LINGER, &linger, sizeof(linger));
+}
+
+/**
  * sock_close() - close for good
  * @reset:	send RST instead of FIN; drops what was not sent yet (K30)
  */
 void sock_close(int fd, bool reset)
 {
 	struct linger now = { .l_onoff = 1, .l_linger = 0 };
-
 	struct sockaddr none = { .sa_family = AF_UNSPEC };
 
 	if (fd < 0)

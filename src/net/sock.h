@@ -31,6 +31,7 @@ bool sock_at_mark(int fd);
 short sock_unread(int fd);
 bool sock_heard_fin(int fd, uint64_t read);
 uint64_t sock_read_before(int fd);
+void sock_set_abortive(int fd, bool on);
 void sock_close(int fd, bool reset);
 
 #endif /* NET_SOCK_H */
