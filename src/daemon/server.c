@@ -27,6 +27,13 @@ void server_ring(struct server *s)
 	loop_wake(&s->loop);
 }
 
+/* Keeps a worker's thread waiting until all of the start is done. */
+void server_wait_start(struct server *s)
+{
+	pthread_mutex_lock(&s->gate);
+	pthread_mutex_unlock(&s->gate);
+}
+
 /* Connections that are open now. */
 unsigned server_load(const struct server *s)
 {
@@ -171,17 +178,31 @@ static int make_workers(struct server *s)
 	return 0;
 }
 
+/*
+ * Starts the threads, which wait at the gate: so listeners are given only to
+ * workers that have one. A thread may be refused, by pids.max of a container
+ * for example; then those that have started do the work.
+ */
 static int start_workers(struct server *s)
 {
-	for (; s->n_started < s->n_workers; s->n_started++) {
-		int err = worker_start(&s->workers[s->n_started]);
+	unsigned n = s->n_workers;
+	int err = 0;
 
-		if (err) {
-			log_error("worker %u of %u: %s", s->n_started + 1,
-				  s->n_workers, strerror(-err));
-			return -1;
-		}
+	while (!err && s->n_started < n) {
+		err = worker_start(&s->workers[s->n_started]);
+		if (!err)
+			s->n_started++;
 	}
+	if (!err)
+		return 0;
+	if (!s->n_started) {
+		log_error("cannot start a worker thread: %s", strerror(-err));
+		return -1;
+	}
+	log_warn("cannot start worker thread %u of %u: %s; running with %u",
+		 s->n_started + 1, n, strerror(-err), s->n_started);
+	while (s->n_workers > s->n_started)
+		worker_fini(&s->workers[--s->n_workers]);
 	return 0;
 }
 
@@ -223,8 +244,8 @@ static int server_start(struct server *s)
 		log_error("signals: %s", strerror(-err));
 		return -1;
 	}
-	if (make_workers(s) || listening_open(s) || circle_is_found(s) ||
-	    start_workers(s))
+	if (make_workers(s) || start_workers(s) || listening_open(s) ||
+	    circle_is_found(s))
 		return -1;
 	announce_ready(s, fds);
 	return 0;
@@ -253,6 +274,7 @@ int server_run(const struct conf *conf)
 {
 	struct server s = { .conf = conf,
 			    .started_ns = now_ns(),
+			    .gate = PTHREAD_MUTEX_INITIALIZER,
 			    .signals.fd = -1 };
 	int err = loop_init(&s.loop);
 
@@ -260,9 +282,11 @@ int server_run(const struct conf *conf)
 		log_error("%s", strerror(-err));
 		return -1;
 	}
+	pthread_mutex_lock(&s.gate);
 	err = server_start(&s);
 	if (err)
 		server_end(&s);
+	pthread_mutex_unlock(&s.gate);
 	server_loop(&s);
 	if (!err)
 		announce_end(&s);

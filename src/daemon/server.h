@@ -21,11 +21,13 @@ struct listening {
  * @loop:	of the main thread: signals, and the drain's deadline
  * @order:	the last one that the workers were given
  * @end_now:	cut off what is left, rather than wait for it
+ * @gate:	held by the main thread until the workers may run
  */
 struct server {
 	const struct conf *conf;
 	struct worker *workers;
 	unsigned n_workers, n_started;
+	pthread_mutex_t gate;
 	struct listening *open;
 	unsigned n_open;
 	struct loop loop;
@@ -38,6 +40,7 @@ struct server {
 
 int server_run(const struct conf *conf);
 void server_ring(struct server *s);
+void server_wait_start(struct server *s);
 unsigned server_load(const struct server *s);
 struct worker *server_least_loaded(struct server *s, struct worker *self,
 				   unsigned more);

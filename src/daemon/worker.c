@@ -244,6 +244,7 @@ static void *worker_main(void *arg)
 	struct worker *w = arg;
 	int err;
 
+	server_wait_start(w->server);
 	while (!worker_is_over(w)) {
 		err = loop_turn(&w->loop, -1);
 		if (err)

@@ -5,9 +5,11 @@
 #include "net/sock.h"
 
 #include <fcntl.h>
+#include <ifaddrs.h>
 #include <linux/sockios.h>
 #include <linux/tcp.h>
 #include <poll.h>
+#include <string.h>
 #include <sys/ioctl.h>
 
 #include "base/util.h"
@@ -128,26 +130,55 @@ bool sock_is_writable(int fd)
 	return poll(&p, 1, 0) == 1 && p.revents == POLLOUT;
 }
 
-/**
- * sock_is_local() - whether an address is one of this machine
- *
- * Asks which address a packet there would come from; none is sent.
- */
-bool sock_is_local(const struct addr *to)
+/* Whether an interface of this machine has the address @a, whatever the port. */
+static bool is_assigned(const struct addr *a)
+{
+	struct ifaddrs *list, *i;
+	bool found = false;
+
+	if (getifaddrs(&list) < 0)
+		return false;
+	for (i = list; i && !found; i = i->ifa_next) {
+		struct addr one = { 0 };
+
+		if (!i->ifa_addr || i->ifa_addr->sa_family != a->sa.sa_family)
+			continue;
+		memcpy(&one, i->ifa_addr, addr_len(a));
+		addr_set_port(&one, addr_port(a));
+		found = addr_equal(&one, a);
+	}
+	freeifaddrs(list);
+	return found;
+}
+
+/* Whether a packet to @to would come from @to; no packet is sent. */
+static bool is_own_source(const struct addr *to)
 {
 	cleanup(close_fdp) int fd =
 		socket(to->sa.sa_family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
 	struct addr from;
 	socklen_t len = sizeof(from);
 
-	if (addr_is_any(to) || (to->sa.sa_family == AF_INET &&
-				ntohl(to->in.sin_addr.s_addr) >> 24 == 127))
-		return true;
 	if (fd < 0 || connect(fd, &to->sa, addr_len(to)) < 0 ||
 	    getsockname(fd, &from.sa, &len) < 0)
 		return false;
 	addr_set_port(&from, addr_port(to));
 	return addr_equal(&from, to);
+}
+
+/**
+ * sock_is_local() - whether an address is one of this machine
+ *
+ * Two questions, since each misses some: a secondary address is reached from
+ * the primary one (K40), and the addresses of a local route are on no
+ * interface. For the start: it reads all addresses of the machine.
+ */
+bool sock_is_local(const struct addr *to)
+{
+	if (addr_is_any(to) || (to->sa.sa_family == AF_INET &&
+				ntohl(to->in.sin_addr.s_addr) >> 24 == 127))
+		return true;
+	return is_own_source(to) || is_assigned(to);
 }
 
 /* Whether a connect to @to, on this machine, has met itself (K25). */

@@ -5,7 +5,8 @@ import os
 import resource
 import socket
 
-from kit import Skip, check, equal, need_ipv6, proc, run, test
+from kit import Skip, check, equal, exchange, need_ipv6, proc, run, test
+from kit import netns
 
 TARGET = "127.0.0.1:9"
 
@@ -106,6 +107,15 @@ def rules_that_lead_back_to_themselves_are_refused(t):
 
 
 @test()
+def a_rule_that_forwards_to_itself_by_a_secondary_address_is_refused(t):
+    inside = netns.alone("10.201.8.1/24", "10.201.8.2/24")
+    for rules in (["10.201.8.2:7001", "10.201.8.2:7001"], ["0.0.0.0:7001", "10.201.8.2:7001"],
+                  ["7001", "10.201.8.2:7002", "7002", "10.201.8.2:7001"]):
+        refused(t, rules, "leads back", wrap=inside)
+    t.sluice("10.201.8.1:7001", "10.201.8.2:7001", wrap=inside).stop()
+
+
+@test()
 def too_few_descriptors_for_its_workers_is_said(t):
     refused(t, ["--workers=100", "127.0.0.1:0", TARGET], "worker", "of 100", "Too many open files",
             limits={resource.RLIMIT_NOFILE: 64})
@@ -125,13 +135,31 @@ def at_every_descriptor_limit_it_starts_or_says_in_one_line_why_not(t):
 
 
 @test()
-def a_thread_that_cannot_be_started_is_said_and_the_others_are_ended(t):
+def it_runs_with_the_threads_that_could_be_started(t):
     if os.geteuid() != 0:
         raise Skip("needs a user with no other process: only root can be one")
     user = 61000 + os.getpid() % 4000
-    for threads in 1, 2, 3:  # the main one counts
-        refused(t, ["--workers=4", "127.0.0.1:0", TARGET], f"worker {threads} of 4", user=user, leaks=False,
-                limits={resource.RLIMIT_NPROC: threads})
+    backend = t.backend()
+    started = set()
+    for threads in range(1, 6):  # the main one counts, and so does what writes the log
+        s = t.forward(backend, "--workers=4", user=user, leaks=False, ready=False,
+                      limits={resource.RLIMIT_NPROC: threads})
+        if not s.err.find("ready: |error: ")[0].startswith("ready"):
+            status, _, err = s.result()
+            equal(status, 1, f"exit status with {threads} threads")
+            check("cannot start a worker thread: Resource temporarily unavailable" in err[-1], err)
+            started.add(0)
+            continue
+        n = int(s.err.find(r"ready: (\d) worker")[1])
+        started.add(n)
+        told = [line for line in s.err.lines if "cannot start worker thread" in line]
+        equal([line.split("; ")[1] for line in told], [f"running with {n}"] * (n < 4), "warnings")
+        where = [("127.0.0.1", int(s.err.find(r"127.0.0.1:(\d+) ->")[1]))]
+        for k in range(8):
+            exchange(*t.pair(where[0], backend), k, 1000)
+        equal(s.stats()["workers"], n, "workers in the totals")
+        s.stop()
+    check({1, 2, 3} <= started and 0 in started, f"workers started, of four: {started}")
 
 
 if __name__ == "__main__":

@@ -38,6 +38,15 @@ def _sweep():
             _ip("netns", "del", name)
 
 
+def alone(*addresses):
+    """Words before a program, so that it has a network of its own: a loopback device with these addresses besides."""
+    need("unshare")
+    if subprocess.run(["unshare", "-n", "true"], capture_output=True, check=False).returncode:
+        raise Skip("no network namespaces here")
+    setup = " && ".join(["ip link set lo up"] + [f"ip addr add {a} dev lo" for a in addresses])
+    return ["unshare", "-n", "sh", "-c", setup + ' && exec "$@"', "sh"]
+
+
 class Program:
     """A program of somebody else, in a namespace."""
 
