@@ -134,6 +134,13 @@ static void run_done(struct relay *r)
 	list_append(&s->over, &run->node);
 }
 
+static void run_free(struct run *run)
+{
+	assert(relay_is_unlinked(&run->relay));
+	assert(!timer_is_set(&run->limit));
+	free(run);
+}
+
 static void run_stop(struct run *run, enum sluice_why why)
 {
 	if (run->why == SLUICE_ENDED)
@@ -234,7 +241,7 @@ PUBLIC int sluice_relay(struct sluice *s, int a, int b,
 	run->relay.side[0].local = local[0];
 	run->relay.side[1].local = local[1];
 	if (err) {
-		free(run);
+		run_free(run);
 		return err;
 	}
 	run->id = ++s->last_id;
@@ -308,7 +315,7 @@ PUBLIC int sluice_pop(struct sluice *s, struct sluice_result *result)
 		result->by_pipe[i] = l->by_pipe;
 	}
 	list_remove(&run->node);
-	free(run);
+	run_free(run);
 	return 1;
 }
 

@@ -164,6 +164,7 @@ static void flow_bury(struct flow *f)
 	flow_close_side(f, FLOW_TARGET, reset);
 	loop_untimer(&w->loop, &f->deadline);
 	worker_leave(w, f);
+	assert(relay_is_unlinked(&f->relay));
 	free(f);
 }
 

@@ -19,6 +19,8 @@
  *	  linger_ms have passed, is the relay over, and the other side reset:
  *	  an abortive close throws away what is queued to send (K30).
  */
+#include <assert.h>
+
 #include "base/util.h"
 #include "net/sock.h"
 #include "relay/lane.h"
@@ -114,21 +116,33 @@ static bool pump_is_over(struct relay *r)
 	return relay_is_clean(r);
 }
 
+/* Takes the relay off all lists of the loop. */
+static void pump_unlink(struct relay *r)
+{
+	loop_untimer(r->env->loop, &r->timer);
+	loop_untimer(r->env->loop, &r->quiet);
+	doubt_settle(&r->side[0].watch);
+	doubt_settle(&r->side[1].watch);
+	list_remove(&r->job.node);
+}
+
 static void pump_end(struct relay *r)
 {
 	enum tally_drop why = r->stop == RELAY_RUNS	  ? DROP_sink_gone
 			      : r->stop == RELAY_LINGERED ? DROP_source_reset
 							  : DROP_stopped;
 
-	loop_untimer(r->env->loop, &r->timer);
-	loop_untimer(r->env->loop, &r->quiet);
-	doubt_settle(&r->side[0].watch);
-	doubt_settle(&r->side[1].watch);
+	pump_unlink(r); /* while it is ending, no deadline counts any more */
 	lane_drop(r, &r->lane[0], why);
 	lane_drop(r, &r->lane[1], why);
 	r->ending = !uring_end(r, why);
-	if (!r->ending)
-		r->done(r);
+	if (r->ending)
+		return;
+	/* Again: a completion that was learned of in there, or by a lane before,
+	 * may have asked for another run. */
+	pump_unlink(r);
+	assert(relay_is_unlinked(r));
+	r->done(r);
 }
 
 /* The relay's job. */

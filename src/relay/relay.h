@@ -149,7 +149,7 @@ enum relay_stop {
  * @first_gone:	which side was gone first, -1 if none is
  * @stop:	whether it ended other than by its peers' ends
  * @done:	called exactly once after relay_start(), between batches, with
- *		nothing in the relay in use any more; may free it
+ *		nothing in the relay in use or linked any more; may free it
  */
 struct relay {
 	struct relay_env *env;
@@ -166,6 +166,19 @@ struct relay {
 	enum relay_stop stop;
 	void (*done)(struct relay *r);
 };
+
+/*
+ * Whether nothing of a relay is linked anywhere: neither its job, nor a timer, nor
+ * a watch in doubt, nor a lane on the ring. Then it may be freed.
+ */
+static inline bool relay_is_unlinked(const struct relay *r)
+{
+	for (unsigned i = 0; i < 2; i++)
+		if (!list_empty(&r->side[i].watch.doubt) || r->lane[i].ride)
+			return false;
+	return list_empty(&r->job.node) && !timer_is_set(&r->timer) &&
+	       !timer_is_set(&r->quiet);
+}
 
 /* How a side ended, for who wants to tell. */
 enum relay_end {

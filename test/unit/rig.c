@@ -95,8 +95,7 @@ void rig_close(struct rig *g)
 		rig_rest(g);
 	for (struct wire *w = g->wires; w; w = w->next) {
 		ck_assert_int_eq(atomic_load(&w->done), 1);
-		ck_assert(list_empty(&w->relay.job.node));
-		ck_assert(!timer_is_set(&w->relay.timer));
+		ck_assert(relay_is_unlinked(&w->relay));
 		wire_hang_up(w);
 	}
 	ck_assert_uint_eq(tally_in(t), tally_out(t));
@@ -126,11 +125,13 @@ void wire_plug(struct rig *g, struct wire *w)
 	}
 }
 
-/* As every owner does it: what was cut short must not look whole. */
+/* As every owner does it: what was cut short must not look whole. An owner may
+ * free it. */
 static void wire_done(struct relay *r)
 {
 	struct wire *w = container_of(r, struct wire, relay);
 
+	ck_assert_msg(relay_is_unlinked(r), "done, and still linked");
 	w->clean = relay_is_clean(r);
 	for (unsigned i = 0; i < 2; i++) {
 		w->how[i] = relay_how(r, i);

@@ -106,6 +106,28 @@ START_TEST(a_relay_that_is_stopped_with_bytes_on_the_way_loses_count_of_none)
 }
 END_TEST
 
+/* The write that a lane begins in the run that ends it is over before the end: its
+ * completion asks for a run of a relay that is done. */
+START_TEST(a_relay_that_ends_with_a_write_in_flight_is_not_run_again)
+{
+	struct wire w;
+	struct rig g;
+
+	ring_open(&g, _i);
+	ring_lay(&g, &w, _i);
+	ring_shut_sink(&w);
+	say(w.peer[0], 0, 100, 1000);
+	await_acked(w.peer[0]);
+	rig_settle(&g);
+	ck_assert_uint_eq(lane_holds(&w.relay.lane[0]), 1000);
+	ring_open_sink(&g, &w);
+	relay_stop(&w.relay);
+	rig_finish(&g, &w);
+	ck_assert_uint_eq(w.relay.lane[0].delivered, 1100);
+	rig_close(&g);
+}
+END_TEST
+
 /* As if the kernel had told of something that is long over. */
 static void complete_late(struct uring *u, uint64_t name)
 {
@@ -472,6 +494,7 @@ int main(void)
 		&messages_pass_and_only_multishot_waits_in_the_ring,
 		&a_relay_that_is_stopped_is_done_when_nothing_is_in_flight,
 		&a_relay_that_is_stopped_with_bytes_on_the_way_loses_count_of_none,
+		&a_relay_that_ends_with_a_write_in_flight_is_not_run_again,
 		&late_completions_reach_neither_the_dead_nor_who_has_their_place,
 		&a_sink_that_stalls_stops_its_source_within_a_few_buffers,
 		&a_sink_that_stalls_is_not_told_a_buffer_a_word,
