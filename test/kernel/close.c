@@ -11,20 +11,6 @@
 #include "kernel/scene.h"
 #include "support/stamp.h"
 
-/* Reads @fd to its end, which is a RST; returns the bytes before it. */
-static size_t read_to_reset(int fd)
-{
-	char buf[65536];
-	size_t sum = 0;
-	ssize_t n;
-
-	await_reset(fd);
-	while ((n = recv_now(fd, buf, sizeof(buf))) > 0)
-		sum += n;
-	ck_assert_int_eq(n, -ECONNRESET);
-	return sum;
-}
-
 /* K22 */
 START_TEST(close_with_unread_input_resets_the_peer)
 {

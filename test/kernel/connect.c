@@ -116,28 +116,49 @@ START_TEST(bytes_and_fin_that_come_while_connecting_are_told)
 }
 END_TEST
 
+/* What @look returns in a process of its own. */
+static int status_of(int (*look)(void))
+{
+	int status;
+	pid_t pid = fork();
+
+	ck_assert_int_ge(pid, 0);
+	if (!pid)
+		_exit(look());
+	ck_assert_int_eq(waitpid(pid, &status, 0), pid);
+	ck_assert(WIFEXITED(status));
+	return WEXITSTATUS(status);
+}
+
 /* --- K25 --- */
 
 enum { SELF_MADE, SELF_NEVER, SELF_WRONG, SELF_SKIP };
 
-/* A network of our own, with lo up and four ports for those who connect. */
+/* A network of our own, with lo up. */
 static int own_network(void)
 {
 	struct ifreq lo = { .ifr_name = "lo", .ifr_flags = IFF_UP };
-	int fd, ok;
-	FILE *f;
+	int fd, err;
 
 	if (unshare(CLONE_NEWNET) && unshare(CLONE_NEWUSER | CLONE_NEWNET))
 		return -1;
 	fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
 	if (fd < 0)
 		return -1;
-	ok = !ioctl(fd, SIOCSIFFLAGS, &lo);
+	err = ioctl(fd, SIOCSIFFLAGS, &lo);
 	close(fd);
-	f = fopen("/proc/sys/net/ipv4/ip_local_port_range", "w");
+	return err;
+}
+
+/* Leaves four ports for those who connect. */
+static int few_ports(void)
+{
+	FILE *f = fopen("/proc/sys/net/ipv4/ip_local_port_range", "w");
+	int ok;
+
 	if (!f)
 		return -1;
-	ok = fprintf(f, "40000 40003\n") > 0 && ok;
+	ok = fprintf(f, "40000 40003\n") > 0;
 	return fclose(f) || !ok ? -1 : 0;
 }
 
@@ -161,7 +182,7 @@ static int connect_to_self(void)
 {
 	char c = 0;
 
-	if (own_network())
+	if (own_network() || few_ports())
 		return SELF_SKIP;
 	for (int i = 0; i < 2000; i++) {
 		int fd = tcp_connect("127.0.0.1", 40000);
@@ -182,19 +203,13 @@ static int connect_to_self(void)
  * addresses give it away. */
 START_TEST(a_connect_to_an_unused_ephemeral_port_may_reach_itself)
 {
-	int status;
-	pid_t pid = fork();
+	int seen = status_of(connect_to_self);
 
-	ck_assert_int_ge(pid, 0);
-	if (!pid)
-		_exit(connect_to_self());
-	ck_assert_int_eq(waitpid(pid, &status, 0), pid);
-	ck_assert(WIFEXITED(status));
-	if (WEXITSTATUS(status) == SELF_SKIP)
+	if (seen == SELF_SKIP)
 		support_skip(
 			"no network namespace with a port range to be had");
 	else
-		ck_assert_int_eq(WEXITSTATUS(status), SELF_MADE);
+		ck_assert_int_eq(seen, SELF_MADE);
 }
 END_TEST
 
@@ -205,6 +220,71 @@ START_TEST(other_connections_have_two_addresses)
 	tcp_pair(fd);
 	ck_assert(!is_self(fd[0]) && !is_self(fd[1]));
 	scene_close(fd);
+}
+END_TEST
+
+/* --- K42 --- */
+
+enum { FROM_TARGET, FROM_PRIMARY, FROM_WRONG, FROM_SKIP };
+
+/* Gives lo the address @ip, under the label @label. */
+static int add_address(const char *label, const char *ip)
+{
+	struct ifreq r = { 0 };
+	struct sockaddr_in a = { .sin_family = AF_INET };
+	int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0), err;
+
+	if (fd < 0)
+		return -1;
+	inet_pton(AF_INET, ip, &a.sin_addr);
+	strcpy(r.ifr_name, label);
+	memcpy(&r.ifr_addr, &a, sizeof(a));
+	err = ioctl(fd, SIOCSIFADDR, &r);
+	close(fd);
+	return err;
+}
+
+/* The source address of a connection to @ip. */
+static int from_where(const char *ip, char text[INET_ADDRSTRLEN])
+{
+	struct sockaddr_in from = { 0 };
+	socklen_t len = sizeof(from);
+	int l = tcp_listen(ip, 0), fd = tcp_connect(ip, tcp_port(l));
+
+	if (fd < 0 || getsockname(fd, (struct sockaddr *)&from, &len))
+		return -1;
+	inet_ntop(AF_INET, &from.sin_addr, text, INET_ADDRSTRLEN);
+	close(fd);
+	close(l);
+	return 0;
+}
+
+/* In a child, so that no other test sees that network. */
+static int connect_to_secondary(void)
+{
+	char first[INET_ADDRSTRLEN], second[INET_ADDRSTRLEN];
+
+	if (own_network() || add_address("lo:1", "10.8.0.1") ||
+	    add_address("lo:2", "10.8.0.2"))
+		return FROM_SKIP;
+	if (from_where("10.8.0.1", first) || from_where("10.8.0.2", second) ||
+	    strcmp(first, "10.8.0.1"))
+		return FROM_WRONG;
+	support_note("a connection to 10.8.0.2 comes from %s", second);
+	return strcmp(second, "10.8.0.1") ? FROM_TARGET : FROM_PRIMARY;
+}
+
+/* K42: two addresses of one subnet, of which the second is a secondary one. So
+ * the address that a connection comes from does not tell whether the one it
+ * goes to is this machine's. */
+START_TEST(a_connection_to_a_secondary_address_comes_from_the_primary)
+{
+	int seen = status_of(connect_to_secondary);
+
+	if (seen == FROM_SKIP)
+		support_skip("no network namespace with addresses here");
+	else
+		ck_assert_int_eq(seen, FROM_PRIMARY);
 }
 END_TEST
 
@@ -220,5 +300,7 @@ int main(void)
 	tcase_add_test(tc,
 		       a_connect_to_an_unused_ephemeral_port_may_reach_itself);
 	tcase_add_test(tc, other_connections_have_two_addresses);
+	tcase_add_test(
+		tc, a_connection_to_a_secondary_address_comes_from_the_primary);
 	return support_main(s);
 }

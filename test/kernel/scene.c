@@ -146,6 +146,19 @@ void await_reset(int fd)
 	}
 }
 
+size_t read_to_reset(int fd)
+{
+	char buf[65536];
+	size_t sum = 0;
+	ssize_t n;
+
+	await_reset(fd);
+	while ((n = recv_now(fd, buf, sizeof(buf))) > 0)
+		sum += n;
+	ck_assert_int_eq(n, -ECONNRESET);
+	return sum;
+}
+
 size_t fill_slots(int fd[2], int pipe[2], size_t n)
 {
 	char buf[4096] = { 0 };

@@ -3,8 +3,8 @@
  * What the kernel tests have in common: one watched socket, one pipe, and the
  * patience to wait until the other side's bytes have really come.
  *
- * K1, K2, ... in the tests are the numbers of the facts as the project's notes
- * on Linux count them; the tests say in words what each is.
+ * K1, K2, ... in the tests are the numbers of the facts in README.md beside
+ * this file; the tests say in words what each is.
  */
 #ifndef KERNEL_SCENE_H
 #define KERNEL_SCENE_H
@@ -61,6 +61,9 @@ void await_unread(int fd, int n);
 void await_acked(int fd);
 void await_fin(int fd);
 void await_reset(int fd);
+
+/* Reads @fd to its end, which is a RST; returns the bytes before it. */
+size_t read_to_reset(int fd);
 
 /*
  * Splices segments of @n bytes one by one from @fd[1] into the pipe until it
