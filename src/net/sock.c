@@ -170,7 +170,7 @@ static bool is_own_source(const struct addr *to)
  * sock_is_local() - whether an address is one of this machine
  *
  * Two questions, since each misses some: a secondary address is reached from
- * the primary one (K40), and the addresses of a local route are on no
+ * the primary one (K42), and the addresses of a local route are on no
  * interface. For the start: it reads all addresses of the machine.
  */
 bool sock_is_local(const struct addr *to)
@@ -330,7 +330,7 @@ uint64_t sock_read_before(int fd)
  *
  * The kernel closes the sockets of a process that is killed, and without this
  * the peer of a connection that was cut sees the same FIN as after a complete
- * one (K37). It must be off before an orderly close. A socket that does not
+ * one (K38). It must be off before an orderly close (K39). A socket that does not
  * support it ends with FIN.
  */
 void sock_set_abortive(int fd, bool on)
