@@ -13,15 +13,10 @@
 
 #include "base/util.h"
 #include "net/sock.h"
+#include "relay/defaults.h"
 #include "relay/relay.h"
 
 #define PUBLIC __attribute__((visibility("default")))
-
-#define DEFAULT_PIPE_SIZE  (1 << 20)
-#define DEFAULT_BUF_SIZE   65536
-#define LEAST_BUF_SIZE	   4096
-#define MOST_BUF_SIZE	   (16 << 20)
-#define DEFAULT_PIPE_LIMIT 32u
 
 /* A relay, and after it is over its result: in one list or the other. */
 struct run {
@@ -53,17 +48,18 @@ static int options_read(struct sluice_options *o,
 	if (!o->pipe_size)
 		o->pipe_size = DEFAULT_PIPE_SIZE;
 	if (!o->buffer_size)
-		o->buffer_size = DEFAULT_BUF_SIZE;
+		o->buffer_size = DEFAULT_BUFFER_SIZE;
 	if (o->mode < SLUICE_SPLICE || o->mode > SLUICE_AUTO)
 		return -EINVAL;
 	if (o->pipe_size < PIPE_LEAST || o->pipe_size > PIPE_MOST ||
-	    o->buffer_size < LEAST_BUF_SIZE || o->buffer_size > MOST_BUF_SIZE)
+	    o->buffer_size < BUFFER_SIZE_MIN || o->buffer_size > BUFFER_SIZE_MAX)
 		return -EINVAL;
 	if (!o->pipe_limit) {
 		unsigned quota = pipes_quota(o->pipe_size) / 4;
 
-		o->pipe_limit =
-			quota < DEFAULT_PIPE_LIMIT ? quota : DEFAULT_PIPE_LIMIT;
+		o->pipe_limit = quota < DEFAULT_CONTEXT_PIPES
+					? quota
+					: DEFAULT_CONTEXT_PIPES;
 	}
 	return 0;
 }
