@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * lib.c - include/sluice.h, told in terms of relay/
+ * lib.c - include/sluice.h in terms of relay/
  *
  * The only file that sees both the public header and the private ones.
  */
@@ -13,15 +13,13 @@
 
 #include "base/util.h"
 #include "net/sock.h"
+#include "relay/defaults.h"
 #include "relay/relay.h"
 
 #define PUBLIC __attribute__((visibility("default")))
 
-#define DEFAULT_PIPE_SIZE  (1 << 20)
-#define DEFAULT_BUF_SIZE   65536
-#define LEAST_BUF_SIZE	   4096
-#define MOST_BUF_SIZE	   (16 << 20)
-#define DEFAULT_PIPE_LIMIT 32u
+/* More than any struct of sluice.h will have: a page, as the kernel's limit. */
+#define STRUCT_SIZE_MAX 4096
 
 /* A relay, and after it is over its result: in one list or the other. */
 struct run {
@@ -41,38 +39,97 @@ struct sluice {
 	uint64_t last_id;
 };
 
+/*
+ * What follows the last member must not be padding: a member that is added
+ * there would leave the size as it is, and be read from the padding of an older
+ * program.
+ */
+#define HAS_NO_TAIL(type, last) \
+	(offsetof(type, last) + sizeof(((type *)0)->last) == sizeof(type))
+
+static_assert(HAS_NO_TAIL(struct sluice_options, buffer_size), "padding");
+static_assert(HAS_NO_TAIL(struct sluice_relay_options, reserved), "padding");
+static_assert(HAS_NO_TAIL(struct sluice_result, by_pipe), "padding");
+
+/**
+ * struct_size() - read the size that a caller's struct begins with
+ *
+ * Return: 0; -EINVAL or -E2BIG for one that was never set.
+ */
+static int struct_size(const void *given, size_t *size)
+{
+	memcpy(size, given, sizeof(*size));
+	return *size < sizeof(*size)	 ? -EINVAL
+	       : *size > STRUCT_SIZE_MAX ? -E2BIG
+					 : 0;
+}
+
+/**
+ * struct_get() - read options whose caller may know fewer or more members
+ * @to:		of @known bytes
+ *
+ * As the kernel's copy_struct_from_user(): members that the caller lacks are 0,
+ * and what only the caller knows must be 0.
+ *
+ * Return: 0, or a negative errno.
+ */
+static int struct_get(void *to, size_t known, const void *given)
+{
+	const unsigned char *bytes = given;
+	size_t size;
+	int err = struct_size(given, &size);
+
+	if (err)
+		return err;
+	for (size_t i = known; i < size; i++)
+		if (bytes[i])
+			return -E2BIG;
+	memset(to, 0, known);
+	memcpy(to, given, min_size(size, known));
+	return 0;
+}
+
+/* Fills in the @size bytes of a caller's struct; what we do not know is 0. */
+static void struct_put(void *to, size_t size, const void *from, size_t known)
+{
+	memset(to, 0, size);
+	memcpy(to, from, min_size(size, known));
+}
+
 static int options_read(struct sluice_options *o,
 			const struct sluice_options *given)
 {
+	int err = 0;
+
 	*o = (struct sluice_options)SLUICE_OPTIONS_INIT;
-	if (given) {
-		if (given->size > sizeof(*o))
-			return -E2BIG;
-		memcpy(o, given, given->size);
-	}
+	if (given)
+		err = struct_get(o, sizeof(*o), given);
+	if (err)
+		return err;
 	if (!o->pipe_size)
 		o->pipe_size = DEFAULT_PIPE_SIZE;
 	if (!o->buffer_size)
-		o->buffer_size = DEFAULT_BUF_SIZE;
-	if (o->mode < SLUICE_SPLICE || o->mode > SLUICE_AUTO)
+		o->buffer_size = DEFAULT_BUFFER_SIZE;
+	if (o->mode < SLUICE_MODE_SPLICE || o->mode > SLUICE_MODE_AUTO)
 		return -EINVAL;
 	if (o->pipe_size < PIPE_LEAST || o->pipe_size > PIPE_MOST ||
-	    o->buffer_size < LEAST_BUF_SIZE || o->buffer_size > MOST_BUF_SIZE)
+	    o->buffer_size < BUFFER_SIZE_MIN || o->buffer_size > BUFFER_SIZE_MAX)
 		return -EINVAL;
 	if (!o->pipe_limit) {
 		unsigned quota = pipes_quota(o->pipe_size) / 4;
 
-		o->pipe_limit =
-			quota < DEFAULT_PIPE_LIMIT ? quota : DEFAULT_PIPE_LIMIT;
+		o->pipe_limit = quota < DEFAULT_CONTEXT_PIPES
+					? quota
+					: DEFAULT_CONTEXT_PIPES;
 	}
 	return 0;
 }
 
 static enum relay_mode relay_mode(int mode)
 {
-	return mode == SLUICE_COPY   ? RELAY_COPY
-	       : mode == SLUICE_AUTO ? RELAY_AUTO
-				     : RELAY_SPLICE;
+	return mode == SLUICE_MODE_COPY	  ? RELAY_COPY
+	       : mode == SLUICE_MODE_AUTO ? RELAY_AUTO
+					  : RELAY_SPLICE;
 }
 
 static int context_init(struct sluice *s, const struct sluice_options *o)
@@ -143,14 +200,14 @@ static void run_free(struct run *run)
 
 static void run_stop(struct run *run, enum sluice_why why)
 {
-	if (run->why == SLUICE_ENDED)
+	if (run->why == SLUICE_WHY_ENDED)
 		run->why = (int)why;
 	relay_stop(&run->relay);
 }
 
 static void run_timeout(struct timer *t)
 {
-	run_stop(container_of(t, struct run, limit), SLUICE_TIMEOUT);
+	run_stop(container_of(t, struct run, limit), SLUICE_WHY_TIMEOUT);
 }
 
 /* Whether a descriptor can be relayed, and whether it is TCP. Return: 0, or a
@@ -175,13 +232,12 @@ static int socket_check(int fd, bool *local)
 static int relay_options_read(struct sluice_relay_options *o,
 			      const struct sluice_relay_options *given)
 {
+	int err = 0;
+
 	*o = (struct sluice_relay_options)SLUICE_RELAY_OPTIONS_INIT;
-	if (given) {
-		if (given->size > sizeof(*o))
-			return -E2BIG;
-		memcpy(o, given, given->size);
-	}
-	return 0;
+	if (given)
+		err = struct_get(o, sizeof(*o), given);
+	return err ? err : o->reserved ? -EINVAL : 0;
 }
 
 static int run_watch(struct run *run, int a, int b)
@@ -261,7 +317,7 @@ PUBLIC int sluice_cancel(struct sluice *s, uint64_t id)
 
 		if (run->id != id)
 			continue;
-		run_stop(run, SLUICE_CANCELED);
+		run_stop(run, SLUICE_WHY_CANCELED);
 		loop_wake(&s->loop);
 		return 0;
 	}
@@ -283,28 +339,22 @@ PUBLIC int sluice_dispatch(struct sluice *s, int timeout_ms)
 static int public_end(enum relay_end end)
 {
 	static const int ends[] = {
-		[RELAY_END_OPEN] = SLUICE_OPEN,
-		[RELAY_END_FIN] = SLUICE_FIN,
-		[RELAY_END_RESET] = SLUICE_RESET,
-		[RELAY_END_ERROR] = SLUICE_ERROR,
+		[RELAY_END_OPEN] = SLUICE_END_OPEN,
+		[RELAY_END_FIN] = SLUICE_END_FIN,
+		[RELAY_END_RESET] = SLUICE_END_RESET,
+		[RELAY_END_ERROR] = SLUICE_END_ERROR,
 	};
 
 	return ends[end];
 }
 
-PUBLIC int sluice_pop(struct sluice *s, struct sluice_result *result)
+/* All that we know, with padding of 0: it is copied as bytes. */
+static void result_fill(struct sluice_result *result, const struct run *run)
 {
-	struct run *run;
-
-	if (list_empty(&s->over))
-		return 0;
-
-	run = container_of(s->over.next, struct run, node);
-	*result = (struct sluice_result){
-		.id = run->id,
-		.userdata = run->userdata,
-		.why = run->why,
-	};
+	memset(result, 0, sizeof(*result));
+	result->userdata = run->userdata;
+	result->id = run->id;
+	result->why = run->why;
 	for (unsigned i = 0; i < 2; i++) {
 		const struct lane *l = &run->relay.lane[i];
 
@@ -314,6 +364,24 @@ PUBLIC int sluice_pop(struct sluice *s, struct sluice_result *result)
 		result->delivered[i] = l->delivered;
 		result->by_pipe[i] = l->by_pipe;
 	}
+}
+
+PUBLIC int sluice_pop(struct sluice *s, struct sluice_result *result)
+{
+	struct sluice_result all;
+	struct run *run;
+	size_t size;
+	int err = struct_size(result, &size);
+
+	if (err)
+		return err;
+	if (list_empty(&s->over))
+		return 0;
+
+	run = container_of(s->over.next, struct run, node);
+	result_fill(&all, run);
+	all.size = size;
+	struct_put(result, size, &all, sizeof(all));
 	list_remove(&run->node);
 	run_free(run);
 	return 1;
@@ -321,15 +389,16 @@ PUBLIC int sluice_pop(struct sluice *s, struct sluice_result *result)
 
 PUBLIC void sluice_free(struct sluice *s)
 {
-	struct sluice_result ignored;
+	struct sluice_result ignored = SLUICE_RESULT_INIT;
 
 	if (!s)
 		return;
 	list_each (node, &s->running)
-		run_stop(container_of(node, struct run, node), SLUICE_CANCELED);
+		run_stop(container_of(node, struct run, node),
+			 SLUICE_WHY_CANCELED);
 	while (!list_empty(&s->running))
 		(void)loop_turn(&s->loop, 0);
-	while (sluice_pop(s, &ignored))
+	while (sluice_pop(s, &ignored) > 0)
 		;
 	relay_env_fini(&s->env);
 	loop_fini(&s->loop);

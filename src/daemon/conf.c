@@ -11,9 +11,7 @@
 #include <string.h>
 
 #include "daemon/options.h"
-
-#define DEFAULT_PIPE_SIZE   ((size_t)1 << 20)
-#define DEFAULT_BUFFER_SIZE ((size_t)64 << 10)
+#include "relay/defaults.h"
 
 static unsigned count_cpus(void)
 {
@@ -97,8 +95,8 @@ enum conf_verdict conf_load(struct conf *conf, int argc, char **argv)
 		.connect_timeout_ms = 10000,
 		.drain_timeout_ms = 5000,
 		.dead_timeout_ms = 180000,
-		.linger_ms = 30000,
-		.discard_max = (size_t)64 << 20,
+		.linger_ms = DEFAULT_LINGER_MS,
+		.discard_max = DEFAULT_DISCARD_MAX,
 		.tuning.keepalive = { 120, 15, 4 },
 		.log_level = LOG_WARN,
 	};

@@ -13,6 +13,7 @@
 
 #include "base/util.h"
 #include "daemon/usage.h"
+#include "relay/defaults.h"
 #include "relay/uring.h"
 
 #define MOST_WORKERS 1024
@@ -22,9 +23,6 @@
 
 /* A shut window is probed every two minutes at the latest. */
 #define LEAST_DEAD_MS 130000
-
-#define LEAST_BUFFER_SIZE ((size_t)4 << 10)
-#define MOST_BUFFER_SIZE  ((size_t)16 << 20)
 
 #define LEAST_SOCKBUF ((size_t)4 << 10)
 #define MOST_SOCKBUF  ((size_t)1 << 30)
@@ -127,8 +125,8 @@ static const char *set_pipe_size(struct conf *conf, const char *text)
 
 static const char *set_buffer_size(struct conf *conf, const char *text)
 {
-	return read_size(&conf->buffer_size, text, LEAST_BUFFER_SIZE,
-			 MOST_BUFFER_SIZE, "it must be from 4K to 16M");
+	return read_size(&conf->buffer_size, text, BUFFER_SIZE_MIN,
+			 BUFFER_SIZE_MAX, "it must be from 4K to 16M");
 }
 
 static const char *set_workers(struct conf *conf, const char *text)

@@ -5,12 +5,9 @@
 #include "relay/relay.h"
 
 #include "base/util.h"
+#include "relay/defaults.h"
 #include "relay/lane.h"
 #include "relay/uring.h"
-
-#define DEFAULT_SHARE	    (1 << 20)
-#define DEFAULT_LINGER_MS   30000
-#define DEFAULT_DISCARD_MAX (64 << 20)
 
 /**
  * relay_env_init() - make what the relays of one thread share

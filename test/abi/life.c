@@ -50,7 +50,7 @@ static void carry(struct sluice *s, struct call *c, uint64_t size,
 START_TEST(a_transfer_needs_nothing_but_poll_and_is_counted)
 {
 	struct sluice *s = scene_open(_i);
-	struct sluice_result r;
+	struct sluice_result r = SLUICE_RESULT_INIT;
 	struct call c;
 	int mine;
 
@@ -58,15 +58,15 @@ START_TEST(a_transfer_needs_nothing_but_poll_and_is_counted)
 	carry(s, &c, BULK, &r);
 	ck_assert_uint_eq(r.id, c.id);
 	ck_assert_ptr_eq(r.userdata, &mine);
-	ck_assert_int_eq(r.why, SLUICE_ENDED);
-	expect_ends(&r, SLUICE_FIN, SLUICE_FIN);
+	ck_assert_int_eq(r.why, SLUICE_WHY_ENDED);
+	expect_ends(&r, SLUICE_END_FIN, SLUICE_END_FIN);
 	for (int i = 0; i < 2; i++) {
 		ck_assert_int_eq(r.error[i], 0);
 		ck_assert_uint_eq(r.read[i], BULK);
 		ck_assert_uint_eq(r.delivered[i], BULK);
-		if (_i != SLUICE_AUTO)
+		if (_i != SLUICE_MODE_AUTO)
 			ck_assert_uint_eq(r.by_pipe[i],
-					  _i == SLUICE_SPLICE ? BULK : 0);
+					  _i == SLUICE_MODE_SPLICE ? BULK : 0);
 	}
 	ck_assert_int_eq(sluice_pop(s, &r), 0);
 	call_hang_up(&c);
@@ -96,7 +96,7 @@ START_TEST(what_is_left_for_the_next_dispatch_is_announced)
 	struct pacer up = { .stream = 1, .size = 5 << 20, .end = 1 };
 	struct pacer down = { .stream = 1, .size = 5 << 20, .end = 1 };
 	struct sluice *s = scene_open(_i);
-	struct sluice_result r;
+	struct sluice_result r = SLUICE_RESULT_INIT;
 	struct call c;
 
 	call_plug(&c);
@@ -131,7 +131,7 @@ START_TEST(what_a_pipe_had_no_slots_for_is_announced)
 {
 	static unsigned char said[600 * 20], heard[sizeof(said)];
 	struct sluice *s = scene_open(_i);
-	struct sluice_result r;
+	struct sluice_result r = SLUICE_RESULT_INIT;
 	struct call c, other;
 
 	stamp_fill(said, 1, 0, sizeof(said));
@@ -182,7 +182,7 @@ END_TEST
 START_TEST(the_sockets_are_the_librarys_and_closed_at_the_end)
 {
 	struct sluice *s = scene_open(_i);
-	struct sluice_result r;
+	struct sluice_result r = SLUICE_RESULT_INIT;
 	int fds = open_fds();
 	struct call c;
 
@@ -197,7 +197,7 @@ START_TEST(the_sockets_are_the_librarys_and_closed_at_the_end)
 	for (int i = 0; i < 2; i++)
 		ck_assert_int_eq(fcntl(c.side[i], F_GETFD), -1);
 	/* a pipe may wait for the next */
-	ck_assert_int_le(open_fds(), fds + (_i == SLUICE_SPLICE ? 2 : 0));
+	ck_assert_int_le(open_fds(), fds + (_i == SLUICE_MODE_SPLICE ? 2 : 0));
 	sluice_free(s);
 }
 END_TEST
@@ -206,7 +206,7 @@ END_TEST
 START_TEST(a_duplicate_that_the_caller_keeps_does_no_harm)
 {
 	struct sluice *s = scene_open(_i);
-	struct sluice_result r;
+	struct sluice_result r = SLUICE_RESULT_INIT;
 	struct call c;
 	int copy;
 
@@ -231,7 +231,7 @@ START_TEST(a_reset_is_reported_and_passed_on_after_a_slow_reader)
 			      .delay_ms = 100 };
 	struct pacer up = { .stream = 1, .size = 300000 };
 	struct sluice *s = scene_open(_i);
-	struct sluice_result r;
+	struct sluice_result r = SLUICE_RESULT_INIT;
 	struct call c;
 
 	call_make(s, &c, NULL, 0);
@@ -248,8 +248,8 @@ START_TEST(a_reset_is_reported_and_passed_on_after_a_slow_reader)
 	scene_pop(s, &r, SOON_MS); /* a timer asks whether all has arrived */
 	pacer_join(&slow);
 	ck_assert_int_eq(peer_expect_reset(c.peer[1], SOON_MS), 0);
-	expect_ends(&r, SLUICE_RESET, SLUICE_OPEN);
-	ck_assert_int_eq(r.why, SLUICE_ENDED);
+	expect_ends(&r, SLUICE_END_RESET, SLUICE_END_OPEN);
+	ck_assert_int_eq(r.why, SLUICE_WHY_ENDED);
 	ck_assert_uint_eq(r.delivered[0], 300000);
 	call_hang_up(&c);
 	sluice_free(s);
@@ -261,7 +261,7 @@ START_TEST(cancel_cuts_one_off_with_a_reset_to_both_and_no_other)
 {
 	struct sluice *s = scene_open(_i);
 	struct call c, other;
-	struct sluice_result r;
+	struct sluice_result r = SLUICE_RESULT_INIT;
 	int mine;
 
 	call_make(s, &c, &mine, 0);
@@ -272,14 +272,14 @@ START_TEST(cancel_cuts_one_off_with_a_reset_to_both_and_no_other)
 	scene_pop(s, &r, SOON_MS);
 	ck_assert_uint_eq(r.id, c.id);
 	ck_assert_ptr_eq(r.userdata, &mine);
-	ck_assert_int_eq(r.why, SLUICE_CANCELED);
-	expect_ends(&r, SLUICE_OPEN, SLUICE_OPEN);
+	ck_assert_int_eq(r.why, SLUICE_WHY_CANCELED);
+	expect_ends(&r, SLUICE_END_OPEN, SLUICE_END_OPEN);
 	for (int i = 0; i < 2; i++)
 		ck_assert_int_eq(peer_expect_reset(c.peer[i], SOON_MS), 0);
 	carry(s, &other, 1000, &r);
 	ck_assert_uint_eq(r.id, other.id);
-	ck_assert_int_eq(r.why, SLUICE_ENDED);
-	expect_ends(&r, SLUICE_FIN, SLUICE_FIN);
+	ck_assert_int_eq(r.why, SLUICE_WHY_ENDED);
+	expect_ends(&r, SLUICE_END_FIN, SLUICE_END_FIN);
 	call_hang_up(&c);
 	call_hang_up(&other);
 	sluice_free(s);
@@ -291,7 +291,7 @@ START_TEST(what_is_cancelled_at_the_very_end_is_cancelled)
 {
 	struct sluice *s = scene_open(_i);
 	struct pacer up = { .stream = 1, .size = 64 << 20, .timeout_ms = 100 };
-	struct sluice_result r;
+	struct sluice_result r = SLUICE_RESULT_INIT;
 	struct call c;
 
 	call_make(s, &c, NULL, 0);
@@ -305,9 +305,9 @@ START_TEST(what_is_cancelled_at_the_very_end_is_cancelled)
 	ck_assert_int_eq(sluice_cancel(s, c.id), 0);
 	ck_assert_int_eq(sluice_cancel(s, c.id), 0); /* not over yet */
 	scene_pop(s, &r, SOON_MS);
-	ck_assert_int_eq(r.why, SLUICE_CANCELED);
+	ck_assert_int_eq(r.why, SLUICE_WHY_CANCELED);
 	ck_assert_uint_lt(r.delivered[0], r.read[0]);
-	ck_assert_int_eq(r.end[1], SLUICE_FIN);
+	ck_assert_int_eq(r.end[1], SLUICE_END_FIN);
 	ck_assert_int_eq(peer_drain(c.peer[1], SOON_MS), -ECONNRESET);
 	call_hang_up(&c);
 	sluice_free(s);
@@ -319,7 +319,7 @@ START_TEST(a_time_limit_cuts_it_off)
 {
 	struct sluice *s = scene_open(_i);
 	int64_t t = now_ms();
-	struct sluice_result r;
+	struct sluice_result r = SLUICE_RESULT_INIT;
 	struct call c, other;
 
 	call_make(s, &other, NULL, 60000);
@@ -327,14 +327,14 @@ START_TEST(a_time_limit_cuts_it_off)
 	scene_pop(s, &r, SOON_MS);
 	ck_assert_int_ge(now_ms() - t, 100);
 	ck_assert_uint_eq(r.id, c.id);
-	ck_assert_int_eq(r.why, SLUICE_TIMEOUT);
-	expect_ends(&r, SLUICE_OPEN, SLUICE_OPEN);
+	ck_assert_int_eq(r.why, SLUICE_WHY_TIMEOUT);
+	expect_ends(&r, SLUICE_END_OPEN, SLUICE_END_OPEN);
 	for (int i = 0; i < 2; i++)
 		ck_assert_int_eq(peer_expect_reset(c.peer[i], SOON_MS), 0);
 	call_hang_up(&c);
 	call_hang_up(&other);
 	scene_pop(s, &r, SOON_MS);
-	ck_assert_int_eq(r.why, SLUICE_ENDED);
+	ck_assert_int_eq(r.why, SLUICE_WHY_ENDED);
 	sluice_free(s);
 }
 END_TEST
@@ -343,14 +343,14 @@ END_TEST
 START_TEST(the_first_reason_to_cut_one_off_is_the_one_reported)
 {
 	struct sluice *s = scene_open(_i);
-	struct sluice_result r;
+	struct sluice_result r = SLUICE_RESULT_INIT;
 	struct call c;
 
 	call_make(s, &c, NULL, 1);
 	sleep_ms(20);
 	ck_assert_int_eq(sluice_cancel(s, c.id), 0);
 	scene_pop(s, &r, SOON_MS);
-	ck_assert_int_eq(r.why, SLUICE_CANCELED);
+	ck_assert_int_eq(r.why, SLUICE_WHY_CANCELED);
 	call_hang_up(&c);
 	sluice_free(s);
 }
@@ -383,7 +383,7 @@ START_TEST(results_wait_in_the_order_of_their_ends_and_may_be_left)
 {
 	struct sluice *s = scene_open(_i);
 	const int order[] = { 2, 0, 3, 1 };
-	struct sluice_result r;
+	struct sluice_result r = SLUICE_RESULT_INIT;
 	struct call c[4];
 
 	for (int i = 0; i < 4; i++) {
@@ -420,14 +420,39 @@ static void plug_local(struct call *c)
 START_TEST(local_stream_sockets_can_be_relayed_too)
 {
 	struct sluice *s = scene_open(_i);
-	struct sluice_result r;
+	struct sluice_result r = SLUICE_RESULT_INIT;
 	struct call c;
 
 	plug_local(&c);
 	ck_assert_int_eq(sluice_relay(s, c.side[0], c.side[1], NULL, &c.id), 0);
 	carry(s, &c, 300000, &r);
-	expect_ends(&r, SLUICE_FIN, SLUICE_FIN);
+	expect_ends(&r, SLUICE_END_FIN, SLUICE_END_FIN);
 	ck_assert_uint_eq(r.delivered[1], 300000);
+	call_hang_up(&c);
+	sluice_free(s);
+}
+END_TEST
+
+/* close(2) of a local socket shuts both directions down in one event
+ * (unix_release_sock() in net/unix/af_unix.c), so it is no FIN. */
+START_TEST(a_local_peer_that_closes_counts_as_reset)
+{
+	struct sluice *s = scene_open(_i);
+	struct sluice_result r = SLUICE_RESULT_INIT;
+	struct call c;
+
+	plug_local(&c);
+	ck_assert_int_eq(sluice_relay(s, c.side[0], c.side[1], NULL, NULL), 0);
+	ck_assert_int_eq(send(c.peer[0], "abc", 3, 0), 3);
+	while (peer_wait(c.peer[1], POLLIN, 0) != POLLIN)
+		scene_serve(s, 5);
+	ck_assert_int_eq(peer_recv_all(c.peer[1], (char[3]){ 0 }, 3, 0), 3);
+	close(c.peer[0]);
+	c.peer[0] = -1;
+	scene_pop(s, &r, SOON_MS);
+	ck_assert_int_eq(r.why, SLUICE_WHY_ENDED);
+	expect_ends(&r, SLUICE_END_RESET, SLUICE_END_OPEN);
+	ck_assert_uint_eq(r.delivered[0], 3);
 	call_hang_up(&c);
 	sluice_free(s);
 }
@@ -449,7 +474,7 @@ START_TEST(a_message_with_a_descriptor_ends_no_relay)
 			    .msg_control = control.room,
 			    .msg_controllen = sizeof(control.room) };
 	struct cmsghdr *h = CMSG_FIRSTHDR(&m);
-	struct sluice_result r;
+	struct sluice_result r = SLUICE_RESULT_INIT;
 	struct call c;
 
 	plug_local(&c);
@@ -480,13 +505,13 @@ END_TEST
 static void *own_thread(void *mode)
 {
 	struct sluice *s = scene_open(*(int *)mode);
-	struct sluice_result r;
+	struct sluice_result r = SLUICE_RESULT_INIT;
 	struct call c;
 
 	for (int i = 0; i < 20; i++) {
 		call_make(s, &c, NULL, 0);
 		carry(s, &c, 20000, &r);
-		expect_ends(&r, SLUICE_FIN, SLUICE_FIN);
+		expect_ends(&r, SLUICE_END_FIN, SLUICE_END_FIN);
 		ck_assert_uint_eq(r.id, c.id);
 		call_hang_up(&c);
 	}
@@ -525,6 +550,7 @@ int main(void)
 		&to_free_a_context_cuts_off_what_runs_with_a_reset,
 		&results_wait_in_the_order_of_their_ends_and_may_be_left,
 		&local_stream_sockets_can_be_relayed_too,
+		&a_local_peer_that_closes_counts_as_reset,
 		&a_message_with_a_descriptor_ends_no_relay,
 		&two_contexts_share_nothing,
 	};

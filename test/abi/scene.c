@@ -54,17 +54,20 @@ void call_hang_up(struct call *c)
 
 void scene_pop(struct sluice *s, struct sluice_result *r, int quiet_ms)
 {
-	while (!sluice_pop(s, r)) {
+	int got;
+
+	while (!(got = sluice_pop(s, r))) {
 		ck_assert_msg(peer_wait(sluice_fd(s), POLLIN, quiet_ms) == POLLIN,
 			      "a stall: nothing to do for %d ms", quiet_ms);
 		ck_assert_int_eq(sluice_dispatch(s, 0), 0);
 	}
+	ck_assert_int_eq(got, 1);
 }
 
 int scene_serve(struct sluice *s, int ms)
 {
 	int64_t end = now_ms() + ms, left;
-	struct sluice_result r;
+	struct sluice_result r = SLUICE_RESULT_INIT;
 	int times = 0;
 
 	while ((left = end - now_ms()) > 0) {

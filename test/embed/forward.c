@@ -116,14 +116,14 @@ static void hand_over(nfds_t i)
 
 static void turn(void)
 {
-	struct sluice_result result;
+	struct sluice_result result = SLUICE_RESULT_INIT;
 
 	polled[LISTENER].events = n_polled < FIRST + PENDING ? POLLIN : 0;
 	if (poll(polled, n_polled, -1) < 0 && errno != EINTR)
 		die("poll");
 	if (polled[CONTEXT].revents)
 		sluice_dispatch(sluice, 0);
-	while (sluice_pop(sluice, &result))
+	while (sluice_pop(sluice, &result) > 0)
 		; /* a program of some size would log it */
 	for (nfds_t i = n_polled; i-- > FIRST;)
 		if (polled[i].revents)

@@ -61,7 +61,7 @@ static void set_room(int fd, int room)
 
 static void stage_open(struct stage *s, const struct play *play, struct ending *e)
 {
-	*e = (struct ending){ 0 };
+	*e = (struct ending){ .result = SLUICE_RESULT_INIT };
 	*s = (struct stage){ .e = e };
 	on_stage = s;
 	fault.reset = reset_peer_of;
@@ -232,7 +232,7 @@ static void dispatch(struct stage *s, int timeout_ms)
 
 	fault.live = true;
 	(void)sluice_dispatch(s->sluice, timeout_ms);
-	if (sluice_pop(s->sluice, &e->result)) {
+	if (sluice_pop(s->sluice, &e->result) > 0) {
 		if (e->over)
 			wrong(s, "over twice");
 		e->over = true;
@@ -324,14 +324,14 @@ static const char *what_is_missing(const struct play *play,
 {
 	const struct sluice_result *r = &e->result;
 
-	if (!e->over || r->why != SLUICE_ENDED)
+	if (!e->over || r->why != SLUICE_WHY_ENDED)
 		return "no result as it should be";
 	for (int i = 0; i < 2; i++) {
 		const struct part *other = &play->part[!i];
 
-		if (r->end[i] != (play->part[i].resets ? SLUICE_RESET
-				  : play->part[i].fin  ? SLUICE_FIN
-						       : SLUICE_OPEN))
+		if (r->end[i] != (play->part[i].resets ? SLUICE_END_RESET
+				  : play->part[i].fin  ? SLUICE_END_FIN
+						       : SLUICE_END_OPEN))
 			return "another end is reported";
 		if (!owed(play, i))
 			continue;
@@ -375,7 +375,7 @@ static const char *what_is_a_lie(const struct play *play, const struct ending *e
 
 	if (!e->over)
 		return "no result";
-	if (r->end[0] == SLUICE_FIN && r->end[1] == SLUICE_FIN)
+	if (r->end[0] == SLUICE_END_FIN && r->end[1] == SLUICE_END_FIN)
 		return what_did_not_go_well(play, e);
 	for (int i = 0; i < 2; i++) {
 		bool truth = has_all(play, e, i) && play->part[!i].fin;
