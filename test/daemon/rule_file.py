@@ -53,6 +53,20 @@ def blank_lines_comments_tabs_crlf_and_a_missing_last_newline_do_no_harm(t):
 
 
 @test()
+def a_byte_order_mark_in_front_is_skipped_and_anywhere_else_it_is_not(t):
+    backend = t.backend()
+    bom, rule = b"\xef\xbb\xbf", b"127.0.0.1 0 127.0.0.1 %d\n" % backend.addr[1]
+    for content in bom + rule, bom + b"# rules\r\n" + rule, bom + b"\n" + rule:
+        s = t.sluice("-c", t.file(content))
+        equal(len(s.addrs), 1, "rules")
+        served(t, s, s.addrs, backend)
+    for content, line in ((rule + bom + rule, 2), (b" " + bom + rule, 1), (bom + bom + rule, 1)):
+        path = t.file(content)
+        status, _, err = t.sluice("-c", path, ready=False).result()
+        check(status == 1 and len(err) == 1 and f"{path}:{line}: " in err[0], f"{content!r}: exit {status}, {err}")
+
+
+@test()
 def addresses_may_be_ipv6_with_or_without_brackets_and_names(t):
     need_ipv6()
     four, six = t.backend(), t.backend(host="::1")

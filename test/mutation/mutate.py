@@ -197,6 +197,8 @@ MISTAKES = [
     ('a_minute_is_6_seconds', PARSE, '{ "m", 60000 }', '{ "m", 6000 }', ['fuzz / fuzz-text']),
     ('comment_behind_a_rule_is_a_field', CONF_FILE, "word && *word != '#'", "word && (n || *word != '#')",
      ['daemon / rule-file: comments']),
+    ('a_byte_order_mark_is_a_field', CONF_FILE, 'if (number == 1 && !strncmp', 'if (0 && !strncmp',
+     ['daemon / rule-file: byte order mark']),
     ('last_line_needs_a_newline', CONF_FILE, 'return n || c != EOF;', 'return c != EOF;',
      ['daemon / rule-file: newline']),
     ('lines_are_counted_from_0', CONF_FILE, 'path, ++number', 'path, number++', ['daemon / rule-file: wrong line']),
