@@ -47,7 +47,7 @@ static void check_rule(const struct rule *r)
 	for (int i = 0; i < 2; i++)
 		promise(memchr(ends[i]->host, 0, sizeof(ends[i]->host)));
 	promise(*r->target.host && r->target.port);
-	promise(!r->listens && !r->targets);
+	promise(!r->listens && !r->found);
 }
 
 /* How many words stand in a line, before a comment. */
