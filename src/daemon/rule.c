@@ -5,12 +5,9 @@
 #include "daemon/rule.h"
 
 #include <errno.h>
-#include <netdb.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include "base/log.h"
 
 /* What stands between rule.where and a message. */
 const char *rule_colon(const struct rule *rule)
@@ -58,43 +55,6 @@ int rule_set_targets(struct rule *rule, const struct addr *addrs, unsigned n)
 {
 	rule->found = target_set_new(addrs, n, rule->target.host);
 	return rule->found ? 0 : -ENOMEM;
-}
-
-static int look_up(const struct rule *rule, const struct endpoint *e,
-		   struct addr **ret, unsigned *n)
-{
-	int err = addr_resolve(ret, n, e->host, e->port);
-
-	if (err)
-		log_error("%s%s%s: %s", rule->where, rule_colon(rule), e->host,
-			  err < 0 ? strerror(-err) : gai_strerror(-err));
-	return err ? -1 : 0;
-}
-
-/**
- * rule_resolve() - find the addresses of both ends
- *
- * Return: 0, or -1 and the reason has been logged.
- */
-int rule_resolve(struct rule *rule)
-{
-	struct addr *addrs = NULL;
-	unsigned n;
-	int err;
-
-	if (!*rule->listen.host)
-		err = rule_listen_anywhere(rule);
-	else
-		err = look_up(rule, &rule->listen, &rule->listens,
-			      &rule->n_listens);
-	if (!err)
-		err = look_up(rule, &rule->target, &addrs, &n);
-	if (!err)
-		err = rule_set_targets(rule, addrs, n);
-	free(addrs);
-	if (!err)
-		rule_publish(rule);
-	return err ? -1 : 0;
 }
 
 /* Shows workers what was found; by the main thread, once. */

@@ -39,7 +39,6 @@ struct rule {
 int rule_listen_anywhere(struct rule *rule);
 int rule_set_listens(struct rule *rule, const struct addr *addrs, unsigned n);
 int rule_set_targets(struct rule *rule, const struct addr *addrs, unsigned n);
-int rule_resolve(struct rule *rule);
 void rule_publish(struct rule *rule);
 void rule_fini(struct rule *rule);
 

@@ -71,5 +71,18 @@ def a_link_local_target_is_reached_again_when_its_interface_was_made_anew(t):
     check(s.err.find(rf"-> \[{FAR_LL}%ll\]:{PORT}: finished"), s.err.lines)
 
 
+@test()
+def a_link_local_target_whose_interface_comes_later_is_used_then(t):
+    need()
+    row = Row(t)
+    s = t.sluice("127.0.0.1:0", f"[{FAR_LL}%ll]:{PORT}", wrap=row.inside(row.middle))
+    check(s.err.find(rf"warning: target \[{FAR_LL}%ll\]:{PORT}: "), s.err.lines)
+    equal(ask(row, s), ["ConnectionResetError"], "without the interface")
+    plug_in(row)
+    row.serve(PORT, sys.executable, "-c", GREETER)
+    check(s.err.find(rf"target \[{FAR_LL}%ll\]:{PORT}: resolved"), s.err.lines)
+    equal(ask(row, s), ["hello"], "with it")
+
+
 if __name__ == "__main__":
     run()

@@ -40,7 +40,7 @@ PROGRAMS = ('src/sluice', 'src/liblib.a')  # each test's own program is built wh
 
 FLOW, LISTENER, LISTENING, WORKER = 'daemon/flow.c', 'daemon/listener.c', 'daemon/listening.c', 'daemon/worker.c'
 SERVER, CIRCLE, SWEEP, PARSE = 'daemon/server.c', 'daemon/circle.c', 'daemon/sweep.c', 'daemon/parse.c'
-CONNECT, TARGET = 'daemon/connect.c', 'daemon/target.c'
+CONNECT, TARGET, LOOKUP = 'daemon/connect.c', 'daemon/target.c', 'daemon/lookup.c'
 CONF_FILE, REPORT, LOG, PIPES = 'daemon/conf_file.c', 'daemon/report.c', 'base/log.c', 'relay/pipes.c'
 NET, LOOK, DOUBT, LOOP = 'net/*.c', 'net/look.c', 'net/doubt.c', 'net/loop.c'
 QUIET, LIB = 'relay/quiet.c', 'lib.c'
@@ -104,6 +104,11 @@ MISTAKES = [
     ('families_do_not_alternate', TARGET, 'last = set->at[i].addr.sa.sa_family;', '', ['unit / target']),
     ('the_index_of_an_interface_is_kept', TARGET, 'return *t->ifname ? addr_refresh_scope', 'return 0 ? addr_refresh_scope',
      ['unit / target']),
+    ('it_waits_for_the_resolver', LOOKUP, '&& !l->over && !l->failed && s->order', '&& !l->failed && s->order',
+     ['daemon / resolving: silent server delays']),
+    ('a_signal_does_not_end_the_wait', LOOKUP, '!l->failed && s->order == WORKER_RUN)', '!l->failed)',
+     ['daemon / resolving: process 1']),
+    ('a_late_answer_may_lead_in_a_circle', LOOKUP, 'if (circle_is_found(s)) {', 'if (0) {', ['daemon / resolving: lead back']),
     ('connect_timeout_is_ignored', CONNECT,
      'uint64_t ms = c->worker->conf->connect_timeout_ms;', 'uint64_t ms = 3600000;',
      ['daemon / connecting: given up']),
