@@ -16,12 +16,16 @@
 
 static void say_listening(const struct listening *l)
 {
-	char from[ADDR_STRLEN], to[ADDR_STRLEN];
+	const struct target_set *set = l->rule->found;
+	char from[ADDR_STRLEN], to[RULE_NAME_LEN];
 
-	for (unsigned i = 0; i < l->rule->n_targets; i++)
-		log_notice("%s -> %s%s", addr_format(&l->at, from),
-			   addr_format(&l->rule->targets[i], to),
-			   i ? " (if the one before fails)" : "");
+	addr_format(&l->at, from);
+	if (!set)
+		log_notice("%s -> %s (not resolved yet)", from,
+			   rule_target_name(l->rule, to));
+	for (unsigned i = 0; set && i < set->n; i++)
+		log_notice("%s -> %s%s", from, target_format(&set->at[i], to),
+			   i ? " (if the one before fails or is slow)" : "");
 }
 
 /* How bytes will go. */

@@ -39,15 +39,15 @@ static const struct addr *leads_to(const struct server *s,
 				   const struct rule *goal, bool *seen)
 {
 	seen[rule - s->conf->rules] = true;
-	for (unsigned i = 0; i < rule->n_targets; i++)
+	for (unsigned i = 0; rule->found && i < rule->found->n; i++)
 		for (unsigned j = 0; j < s->n_open; j++) {
 			const struct rule *next = s->open[j].rule;
 
-			if (!reaches(&rule->targets[i], &s->open[j]))
+			if (!reaches(&rule->found->at[i].addr, &s->open[j]))
 				continue;
 			if (next == goal || (!seen[next - s->conf->rules] &&
 					     leads_to(s, next, goal, seen)))
-				return &rule->targets[i];
+				return &rule->found->at[i].addr;
 		}
 	return NULL;
 }

@@ -103,9 +103,6 @@ enum conf_verdict conf_load(struct conf *conf, int argc, char **argv)
 	verdict = options_read(conf, argc, argv, &file);
 	if (verdict == CONF_RUN)
 		verdict = read_rules(conf, argc - optind, argv + optind, file);
-	for (unsigned i = 0; verdict == CONF_RUN && i < conf->n_rules; i++)
-		if (rule_resolve(&conf->rules[i]))
-			verdict = CONF_FAILED;
 	return verdict;
 }
 

@@ -135,6 +135,16 @@ static int read_line(FILE *f, const char *where, char line[static LINE_ROOM])
 	return n || c != EOF;
 }
 
+/* Some editors put a byte order mark in front of UTF-8 text. */
+static char *skip_bom(char *line, unsigned number)
+{
+	static const char bom[] = "\xef\xbb\xbf";
+
+	if (number == 1 && !strncmp(line, bom, sizeof(bom) - 1))
+		line += sizeof(bom) - 1;
+	return line;
+}
+
 /**
  * conf_read_file() - add the rules of a file
  *
@@ -154,7 +164,7 @@ int conf_read_file(struct conf *conf, const char *path)
 	while (more > 0) {
 		snprintf(where, sizeof(where), "%.200s:%u", path, ++number);
 		more = read_line(f, where, line);
-		if (more > 0 && read_rule(conf, where, line))
+		if (more > 0 && read_rule(conf, where, skip_bom(line, number)))
 			return -1;
 	}
 	if (more < 0)

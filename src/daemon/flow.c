@@ -32,8 +32,6 @@ const char *const flow_end_words[FLOW_END_COUNT] = {
 #undef X
 };
 
-static void flow_target_ready(struct watch *w);
-
 static int flow_fd(const struct flow *f, enum flow_side side)
 {
 	return f->relay.side[side].watch.fd;
@@ -45,9 +43,12 @@ static const char *who(const struct flow *f, char text[static ADDR_STRLEN])
 }
 
 /* The target that was tried last, or is used. */
-static const char *whom(const struct flow *f, char text[static ADDR_STRLEN])
+static const char *whom(const struct flow *f, char text[static RULE_NAME_LEN])
 {
-	return addr_format(&f->rule->targets[f->next ? f->next - 1 : 0], text);
+	static_assert(RULE_NAME_LEN >= TARGET_STRLEN, "both are written there");
+
+	return f->target ? target_format(f->target, text)
+			 : rule_target_name(f->rule, text);
 }
 
 static void flow_to(struct flow *f, enum flow_state state)
@@ -97,7 +98,7 @@ static void flow_log_end(const struct flow *f)
 {
 	const struct lane *up = &f->relay.lane[FLOW_CLIENT];
 	const struct lane *down = &f->relay.lane[FLOW_TARGET];
-	char client[ADDR_STRLEN], target[ADDR_STRLEN], chose[80] = "";
+	char client[ADDR_STRLEN], target[RULE_NAME_LEN], chose[80] = "";
 	double secs = (double)(now_ns() - f->born_ns) / 1e9;
 
 	if (f->worker->conf->mode == RELAY_AUTO)
@@ -118,7 +119,7 @@ static void flow_log_end(const struct flow *f)
 static void flow_log_trouble(const struct flow *f)
 {
 	static struct log_gate gate;
-	char client[ADDR_STRLEN], target[ADDR_STRLEN];
+	char client[ADDR_STRLEN], target[RULE_NAME_LEN];
 	const char *why = flow_end_words[f->end];
 
 	switch (f->end) {
@@ -127,6 +128,7 @@ static void flow_log_trouble(const struct flow *f)
 		break;
 	case FLOW_connect_timeout:
 	case FLOW_connect_self:
+	case FLOW_unresolved:
 	case FLOW_no_resources:
 		break;
 	default:
@@ -152,6 +154,7 @@ static void flow_bury(struct flow *f)
 	struct worker *w = f->worker;
 	bool reset = !relay_is_clean(&f->relay);
 
+	assert(!f->connector);
 	probe(end, &f->relay, f->end, f->relay.lane[FLOW_CLIENT].delivered,
 	      f->relay.lane[FLOW_TARGET].delivered);
 	counter_add(&w->stats.ended[f->end], 1);
@@ -163,14 +166,10 @@ static void flow_bury(struct flow *f)
 	flow_close_side(f, FLOW_CLIENT, reset);
 	flow_close_side(f, FLOW_TARGET, reset);
 	loop_untimer(&w->loop, &f->deadline);
+	list_remove(&f->job.node);
 	worker_leave(w, f);
 	assert(relay_is_unlinked(&f->relay));
 	free(f);
-}
-
-static void flow_bury_job(struct job *j)
-{
-	flow_bury(container_of(j, struct flow, relay.job));
 }
 
 /* Ends a flow whose relay has not begun, after this batch. */
@@ -180,8 +179,19 @@ static void flow_end(struct flow *f, enum flow_end why)
 		return;
 	flow_to(f, FLOW_CLOSING);
 	f->end = why;
-	f->relay.job.fn = flow_bury_job; /* in place of a next connect */
-	loop_soon(&f->worker->loop, &f->relay.job);
+	loop_soon(&f->worker->loop, &f->job);
+}
+
+/* The same while it may be connecting; not inside a batch, then. */
+static void flow_give_up(struct flow *f, enum flow_end why)
+{
+	if (f->connector) {
+		f->target = f->connector->last;
+		f->error = f->connector->error;
+		connector_cancel(f->connector);
+		f->connector = NULL;
+	}
+	flow_end(f, why);
 }
 
 static enum flow_end flow_why_stopped(const struct flow *f)
@@ -212,95 +222,6 @@ static void flow_relay_done(struct relay *r)
 	flow_bury(f);
 }
 
-/* Begins one connect; gives up the reserve if there is no descriptor left. */
-static int begin_connect(struct worker *w, const struct addr *to)
-{
-	const struct tuning *tuning = &w->conf->tuning;
-	int fd = sock_connect(to, tuning);
-
-	if (fd == -EMFILE &&
-	    (pipes_close_free(&w->env.pipes) || worker_use_reserve(w)))
-		fd = sock_connect(to, tuning);
-	return fd;
-}
-
-/*
- * Begins to connect to the next address that does not refuse at once.
- *
- * Return: descriptor, or -1 when there is none left.
- */
-static int flow_connect(struct flow *f)
-{
-	while (f->next < f->rule->n_targets) {
-		int fd = begin_connect(f->worker, &f->rule->targets[f->next++]);
-
-		if (fd >= 0)
-			return fd;
-		f->error = -fd;
-	}
-	return -1;
-}
-
-static enum flow_end connect_end(const struct flow *f)
-{
-	return sock_is_shortage(f->error) ? FLOW_no_resources
-	       : f->error == ETIMEDOUT	  ? FLOW_connect_timeout
-	       : f->error == ELOOP	  ? FLOW_connect_self
-					  : FLOW_connect_failed;
-}
-
-static void flow_try_next(struct job *j);
-
-/* The connect under way has failed; the next is begun after this batch. */
-static void flow_connect_failed(struct flow *f, int err)
-{
-	if (f->state != FLOW_CONNECTING)
-		return;
-	f->error = err;
-	f->relay.job.fn = flow_try_next;
-	loop_soon(&f->worker->loop, &f->relay.job);
-}
-
-static void flow_deadline(struct timer *t)
-{
-	flow_connect_failed(container_of(t, struct flow, deadline), ETIMEDOUT);
-}
-
-/* Watches the socket of a connect that was begun, within a time limit. */
-static int flow_await(struct flow *f, int fd)
-{
-	struct watch *target = &f->relay.side[FLOW_TARGET].watch;
-	struct loop *loop = &f->worker->loop;
-	uint64_t ms = f->worker->conf->connect_timeout_ms;
-	int err;
-
-	err = loop_timer(loop, &f->deadline, now_ns() + ms * NS_PER_MS,
-			 flow_deadline);
-	if (!err)
-		err = loop_watch(loop, target, fd, LOOP_SOCKET,
-				 flow_target_ready);
-	return err;
-}
-
-static void flow_try_next(struct job *j)
-{
-	struct flow *f = container_of(j, struct flow, relay.job);
-	struct watch *target = &f->relay.side[FLOW_TARGET].watch;
-	int err;
-
-	target->fd = close_fd(target->fd);
-	target->fd = flow_connect(f);
-	if (target->fd < 0) {
-		flow_end(f, connect_end(f));
-		return;
-	}
-	err = flow_await(f, target->fd);
-	if (err) {
-		f->error = -err;
-		flow_end(f, FLOW_no_resources);
-	}
-}
-
 static void flow_too_old(struct timer *t)
 {
 	struct flow *f = container_of(t, struct flow, deadline);
@@ -321,7 +242,6 @@ static void flow_limit_life(struct flow *f)
 /* The target is there: from now on it is the relay's. */
 static void flow_relay(struct flow *f)
 {
-	loop_untimer(&f->worker->loop, &f->deadline);
 	counter_add(&f->worker->stats.connected, 1);
 	probe(connected, &f->relay, f->relay.side[FLOW_TARGET].watch.fd);
 	flow_to(f, FLOW_RELAYING);
@@ -329,43 +249,30 @@ static void flow_relay(struct flow *f)
 	relay_start(&f->relay, flow_relay_done);
 }
 
+/* What became of the connect. */
+static void flow_connect_done(struct connector *c, void *owner)
+{
+	struct flow *f = owner;
+
+	f->connector = NULL;
+	f->target = c->last;
+	if (c->won) {
+		f->relay.side[FLOW_TARGET].error = c->error;
+		flow_relay(f);
+	} else {
+		f->error = c->error;
+		flow_end(f, c->why);
+	}
+}
+
+/* While the target is being connected to. */
 static void flow_target_ready(struct watch *w)
 {
 	struct flow *f =
 		container_of(w, struct flow, relay.side[FLOW_TARGET].watch);
-	int err = 0;
 
-	if (f->state != FLOW_CONNECTING || !(w->ready & LOOP_WRITABLE) ||
-	    !list_empty(&f->relay.job.node))
-		return;
-	if (w->ready & (EPOLLERR | EPOLLHUP))
-		err = -sock_connected(w->fd);
-	/* These two say that it was connected, and has been reset since. */
-	if (err == ECONNRESET || err == EPIPE)
-		f->relay.side[FLOW_TARGET].error = err;
-	else if (!err && f->rule->local &&
-		 sock_is_self(w->fd, &f->rule->targets[f->next - 1]))
-		err = ELOOP;
-	if (err && !f->relay.side[FLOW_TARGET].error)
-		flow_connect_failed(f, err);
-	else
-		flow_relay(f);
-}
-
-/*
- * The client has reset. If the target is there by now, though epoll may not
- * have told yet, what the client said before is still the target's to have.
- */
-static void flow_client_reset(struct job *j)
-{
-	struct flow *f = container_of(j, struct flow, relay.job);
-
-	if (sock_is_writable(flow_fd(f, FLOW_TARGET))) {
-		flow_relay(f);
-	} else {
-		f->relay.side[FLOW_CLIENT].gone = true; /* for the log */
-		flow_end(f, FLOW_client_left);
-	}
+	if (f->connector)
+		connector_ready(f->connector);
 }
 
 /* While the target is being connected to. */
@@ -374,10 +281,31 @@ static void flow_client_ready(struct watch *w)
 	struct flow *f =
 		container_of(w, struct flow, relay.side[FLOW_CLIENT].watch);
 
-	if (f->state != FLOW_CONNECTING || !(w->ready & (EPOLLERR | EPOLLHUP)))
+	if (f->state == FLOW_CONNECTING && w->ready & (EPOLLERR | EPOLLHUP))
+		loop_soon(&f->worker->loop, &f->job);
+}
+
+/*
+ * The client has reset. If the target is there by now, though epoll may not
+ * have told yet, what the client said before is still the target's to have.
+ */
+static void flow_client_reset(struct flow *f)
+{
+	if (connector_recheck(f->connector))
 		return;
-	f->relay.job.fn = flow_client_reset; /* in place of a next connect */
-	loop_soon(&f->worker->loop, &f->relay.job);
+	f->relay.side[FLOW_CLIENT].gone = true; /* for the log */
+	flow_give_up(f, FLOW_client_left);
+}
+
+/* Between batches, when it has ended or its client has reset. */
+static void flow_step(struct job *j)
+{
+	struct flow *f = container_of(j, struct flow, job);
+
+	if (f->state == FLOW_CLOSING)
+		flow_bury(f);
+	else if (f->state == FLOW_CONNECTING)
+		flow_client_reset(f);
 }
 
 /**
@@ -393,7 +321,6 @@ struct flow *flow_new(struct worker *w, const struct rule *rule, int client,
 		      const struct addr *from)
 {
 	struct flow *f = calloc(1, sizeof(*f));
-	int target;
 
 	if (!f) {
 		counter_add(&w->stats.ended[FLOW_no_resources], 1);
@@ -405,10 +332,15 @@ struct flow *flow_new(struct worker *w, const struct rule *rule, int client,
 	f->rule = rule;
 	f->client = *from;
 	f->born_ns = now_ns();
-	target = flow_connect(f);
+	f->job.fn = flow_step;
+	list_init(&f->job.node);
 	relay_init(&f->relay, &w->env);
 	f->relay.side[FLOW_CLIENT].watch.fd = client;
-	f->relay.side[FLOW_TARGET].watch.fd = target;
+	f->targets = rule_targets(rule);
+	if (f->targets)
+		f->connector = connector_new(w, f->targets,
+					     &f->relay.side[FLOW_TARGET].watch,
+					     f->born_ns);
 	return f;
 }
 
@@ -419,7 +351,6 @@ struct flow *flow_new(struct worker *w, const struct rule *rule, int client,
  */
 void flow_adopt(struct flow *f, struct worker *w)
 {
-	int client = flow_fd(f, FLOW_CLIENT), target = flow_fd(f, FLOW_TARGET);
 	struct relay *r = &f->relay;
 	int err;
 
@@ -427,19 +358,22 @@ void flow_adopt(struct flow *f, struct worker *w)
 	r->env = &w->env;
 	list_append(&w->flows, &f->node);
 	sweep_begin(w);
-	if (target < 0) {
-		flow_end(f, connect_end(f));
+	if (!f->connector) {
+		flow_end(f, f->targets ? FLOW_no_resources : FLOW_unresolved);
+		return;
+	}
+	if (!f->connector->n_pending) { /* each has refused at once */
+		flow_give_up(f, f->connector->why);
 		return;
 	}
 	flow_to(f, FLOW_CONNECTING);
-	err = loop_watch(&w->loop, &r->side[FLOW_CLIENT].watch, client,
-			 LOOP_SOCKET, flow_client_ready);
-	if (!err)
-		err = flow_await(f, target);
-	if (err) {
-		f->error = -err;
-		flow_end(f, FLOW_no_resources);
-	}
+	err = loop_watch(&w->loop, &r->side[FLOW_CLIENT].watch,
+			 flow_fd(f, FLOW_CLIENT), LOOP_SOCKET, flow_client_ready);
+	if (err)
+		flow_give_up(f, FLOW_no_resources);
+	else
+		connector_run(f->connector, w, flow_target_ready,
+			      flow_connect_done, f);
 }
 
 /* Cuts a flow off; it is freed after this batch. */
@@ -448,5 +382,5 @@ void flow_stop(struct flow *f)
 	if (f->state == FLOW_RELAYING)
 		relay_stop(&f->relay);
 	else
-		flow_end(f, FLOW_stopped);
+		flow_give_up(f, FLOW_stopped);
 }

@@ -5,6 +5,7 @@
 #ifndef DAEMON_FLOW_H
 #define DAEMON_FLOW_H
 
+#include "daemon/connect.h"
 #include "daemon/rule.h"
 #include "daemon/stats.h"
 #include "relay/relay.h"
@@ -39,12 +40,16 @@ enum flow_side {
  * struct flow - owns both sockets, their watches, and its deadline
  * @node:	in worker.flows, or on its way there in worker.inbox
  * @worker:	who runs it
- * @next:	which of the rule's targets to try next
- * @error:	positive errno of the last one that failed
+ * @targets:	the target's addresses when it began; NULL if its name was not
+ *		resolved yet
+ * @target:	the one that is used, or was tried last
+ * @connector:	connects to one of them, NULL before and afterwards
+ * @job:	what is done after the batch, see flow_step()
+ * @error:	positive errno of the address that failed last
  * @end:	why it ended, once it is in CLOSING
  * @client:	who
  * @born_ns:	when it was accepted
- * @deadline:	for the connect, then for its life
+ * @deadline:	for its life
  * @kept:	keepalive is set on the target's socket
  * @too_old:	it was stopped by that deadline
  * @relay:	its watches hold the sockets, side[FLOW_CLIENT] the client's
@@ -55,7 +60,10 @@ struct flow {
 	const struct rule *rule;
 	enum flow_state state;
 	enum flow_end end;
-	unsigned next;
+	struct target_set *targets;
+	const struct target *target;
+	struct connector *connector;
+	struct job job;
 	int error;
 	bool kept, too_old;
 	struct addr client;

@@ -4,6 +4,7 @@
  */
 #include <signal.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 #include "daemon/conf.h"
 #include "daemon/server.h"
@@ -18,9 +19,14 @@ int main(int argc, char **argv)
 	sigset_t early;
 	int status;
 
-	/* "At any time" includes while names are looked up. */
+	/* "At any time" includes before the signals are watched. For process 1
+	 * the kernel would discard what it has no handler for. */
 	sigemptyset(&early);
 	sigaddset(&early, SIGUSR1);
+	if (getpid() == 1) {
+		sigaddset(&early, SIGTERM);
+		sigaddset(&early, SIGINT);
+	}
 	sigprocmask(SIG_BLOCK, &early, NULL);
 
 	switch (conf_load(&conf, argc, argv)) {

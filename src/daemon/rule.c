@@ -5,72 +5,70 @@
 #include "daemon/rule.h"
 
 #include <errno.h>
-#include <netdb.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/log.h"
-#include "net/sock.h"
-
-/* "rules.conf:3: " or nothing */
-static const char *colon_of(const struct rule *rule)
+/* What stands between rule.where and a message. */
+const char *rule_colon(const struct rule *rule)
 {
 	return *rule->where ? ": " : "";
 }
 
-static int look_up(const struct rule *rule, const struct endpoint *e,
-		   struct addr **ret, unsigned *n)
+/* The target as it was written: "app.example:80", "[fe80::1%eth0]:80". */
+const char *rule_target_name(const struct rule *rule,
+			     char out[static RULE_NAME_LEN])
 {
-	int err = addr_resolve(ret, n, e->host, e->port);
+	const struct endpoint *e = &rule->target;
 
-	if (err < 0)
-		log_error("%s%s%s: %s", rule->where, colon_of(rule), e->host,
-			  strerror(-err));
-	else if (err > 0)
-		log_error("%s%s%s: %s", rule->where, colon_of(rule), e->host,
-			  gai_strerror(-err));
-	return err ? -1 : 0;
+	snprintf(out, RULE_NAME_LEN, strchr(e->host, ':') ? "[%s]:%u" : "%s:%u",
+		 e->host, e->port);
+	return out;
 }
 
-static int listen_anywhere(struct rule *rule)
+/* Without a host it listens at every address. Return: 0, or -ENOMEM. */
+int rule_listen_anywhere(struct rule *rule)
 {
-	rule->any = true;
 	rule->listens = calloc(2, sizeof(*rule->listens));
-	if (!rule->listens) {
-		log_error("%s", strerror(ENOMEM));
-		return -1;
-	}
+	if (!rule->listens)
+		return -ENOMEM;
+	rule->any = true;
 	rule->n_listens = 2;
 	(void)addr_any(&rule->listens[0], AF_INET, rule->listen.port);
 	(void)addr_any(&rule->listens[1], AF_INET6, rule->listen.port);
 	return 0;
 }
 
-/**
- * rule_resolve() - find the addresses of both ends
- *
- * Return: 0, or -1 and the reason has been logged.
- */
-int rule_resolve(struct rule *rule)
+/* What its host to listen at was looked up to. Return: 0, or -ENOMEM. */
+int rule_set_listens(struct rule *rule, const struct addr *addrs, unsigned n)
 {
-	int err;
-
-	if (*rule->listen.host)
-		err = look_up(rule, &rule->listen, &rule->listens,
-			      &rule->n_listens);
-	else
-		err = listen_anywhere(rule);
-	if (err)
-		return err;
-	err = look_up(rule, &rule->target, &rule->targets, &rule->n_targets);
-	for (unsigned i = 0; !err && i < rule->n_targets; i++)
-		rule->local |= sock_is_local(&rule->targets[i]);
-	return err;
+	rule->listens = calloc(n, sizeof(*addrs));
+	if (!rule->listens)
+		return -ENOMEM;
+	memcpy(rule->listens, addrs, n * sizeof(*addrs));
+	rule->n_listens = n;
+	return 0;
 }
 
+/* What its target was looked up to. Return: 0, or -ENOMEM. */
+int rule_set_targets(struct rule *rule, const struct addr *addrs, unsigned n)
+{
+	rule->found = target_set_new(addrs, n, rule->target.host);
+	return rule->found ? 0 : -ENOMEM;
+}
+
+/* Shows workers what was found; by the main thread, once. */
+void rule_publish(struct rule *rule)
+{
+	atomic_store_explicit(&rule->targets, rule->found, memory_order_release);
+}
+
+/* No worker uses it any more. */
 void rule_fini(struct rule *rule)
 {
 	free(rule->listens);
-	free(rule->targets);
-	rule->listens = rule->targets = NULL;
+	target_set_free(rule->found);
+	rule->listens = NULL;
+	rule->found = NULL;
+	atomic_init(&rule->targets, NULL);
 }

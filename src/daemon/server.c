@@ -228,6 +228,7 @@ static void server_loop(struct server *s)
 {
 	while (!all_over(s)) {
 		(void)loop_turn(&s->loop, -1);
+		lookup_collect(s);
 		if (s->order == WORKER_HUSH && all_obeyed(s)) {
 			listening_close(s);
 			server_order(s, s->end_now ? WORKER_END : WORKER_FINISH);
@@ -244,9 +245,15 @@ static int server_start(struct server *s)
 		log_error("signals: %s", strerror(-err));
 		return -1;
 	}
+	if (lookup_begin(s))
+		return -1;
+	if (s->order != WORKER_RUN)
+		return 0; /* a signal came first */
 	if (make_workers(s) || start_workers(s) || listening_open(s) ||
 	    circle_is_found(s))
 		return -1;
+	for (unsigned i = 0; i < s->conf->n_rules; i++)
+		rule_publish(&s->conf->rules[i]);
 	announce_ready(s, fds);
 	return 0;
 }
@@ -258,6 +265,7 @@ static void server_fini(struct server *s)
 	for (unsigned i = 0; i < s->n_workers; i++)
 		worker_fini(&s->workers[i]);
 	listening_close(s);
+	lookup_end(s);
 	free(s->workers);
 	free(s->open);
 	loop_untimer(&s->loop, &s->drain);

@@ -5,6 +5,7 @@
 #ifndef DAEMON_SERVER_H
 #define DAEMON_SERVER_H
 
+#include "daemon/lookup.h"
 #include "daemon/worker.h"
 
 /* A socket that listens, where, and what for. */
@@ -19,6 +20,7 @@ struct listening {
  * @open:	listening sockets: they outlive the workers, who only watch
  *		them; @n_open of them
  * @loop:	of the main thread: signals, and the drain's deadline
+ * @lookup:	names of rules that are still to be resolved
  * @order:	the last one that the workers were given
  * @end_now:	cut off what is left, rather than wait for it
  * @gate:	held by the main thread until the workers may run
@@ -33,6 +35,7 @@ struct server {
 	struct loop loop;
 	struct watch signals;
 	struct timer drain;
+	struct lookup lookup;
 	enum worker_order order;
 	bool end_now;
 	uint64_t started_ns;

@@ -5,7 +5,6 @@
 #include "net/addr.h"
 
 #include <arpa/inet.h>
-#include <net/if.h>
 #include <netdb.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -77,6 +76,41 @@ const char *addr_format(const struct addr *a, char out[static ADDR_STRLEN])
 	}
 	snprintf(out, ADDR_STRLEN, "%s:%u", ip, addr_port(a));
 	return out;
+}
+
+/**
+ * addr_scope_name() - the interface that a link-local address belongs to
+ * @out:	its name; "" on failure
+ *
+ * Return: 0, or a negative errno if it belongs to none or that does not exist.
+ */
+int addr_scope_name(const struct addr *a, char out[static IF_NAMESIZE])
+{
+	out[0] = '\0';
+	if (a->sa.sa_family != AF_INET6 || !a->in6.sin6_scope_id ||
+	    !IN6_IS_ADDR_LINKLOCAL(&a->in6.sin6_addr))
+		return -EINVAL;
+	if (if_indextoname(a->in6.sin6_scope_id, out))
+		return 0;
+	out[0] = '\0';
+	return -errno;
+}
+
+/**
+ * addr_refresh_scope() - set the scope of an IPv6 address by its interface
+ *
+ * An interface that was deleted and made anew has another index.
+ *
+ * Return: 0, or a negative errno if there is no such interface now.
+ */
+int addr_refresh_scope(struct addr *a, const char *ifname)
+{
+	unsigned index = if_nametoindex(ifname);
+
+	if (!index)
+		return -errno;
+	a->in6.sin6_scope_id = index;
+	return 0;
 }
 
 /**
@@ -172,7 +206,7 @@ static bool contains(const struct addr *list, unsigned n, const struct addr *a)
  *
  * May take as long as the resolver takes.
  *
- * Return: 0; -ENOMEM; or minus an EAI_ code, which is positive: pass it
+ * Return: 0; a negative errno; or minus an EAI_ code, which is positive: pass it
  *	negated to gai_strerror(3).
  */
 int addr_resolve(struct addr **ret, unsigned *n, const char *host, uint16_t port)
@@ -184,6 +218,8 @@ int addr_resolve(struct addr **ret, unsigned *n, const char *host, uint16_t port
 	unsigned count = 0;
 	int err = getaddrinfo(host, NULL, &hints, &list);
 
+	if (err == EAI_SYSTEM && errno)
+		return -errno;
 	if (err)
 		return -err;
 	for (ai = usable(list); ai; ai = usable(ai->ai_next))

@@ -5,6 +5,7 @@
 #ifndef NET_ADDR_H
 #define NET_ADDR_H
 
+#include <net/if.h>
 #include <netinet/in.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -28,6 +29,9 @@ void addr_set_port(struct addr *a, uint16_t port);
 bool addr_is_any(const struct addr *a);
 bool addr_equal(const struct addr *a, const struct addr *b);
 const char *addr_format(const struct addr *a, char out[static ADDR_STRLEN]);
+
+int addr_scope_name(const struct addr *a, char out[static IF_NAMESIZE]);
+int addr_refresh_scope(struct addr *a, const char *ifname);
 
 int addr_any(struct addr *ret, int family, uint16_t port);
 int addr_parse_ip(struct addr *ret, const char *ip, uint16_t port);

@@ -163,6 +163,28 @@ void loop_unwatch(struct loop *loop, struct watch *w)
 	(void)epoll_ctl(loop->epfd, EPOLL_CTL_DEL, w->fd, NULL);
 }
 
+/**
+ * loop_move() - have another watch look after a descriptor
+ * @to:		watch that looks after none
+ * @from:	has none after this; what it has seen is @to's
+ *
+ * Between batches.
+ *
+ * Return: 0, or a negative errno and nothing has changed.
+ */
+int loop_move(struct loop *loop, struct watch *to, struct watch *from,
+	      uint32_t events, void (*fn)(struct watch *))
+{
+	struct epoll_event ev = { .events = events, .data.ptr = to };
+
+	if (epoll_ctl(loop->epfd, EPOLL_CTL_MOD, from->fd, &ev) < 0)
+		return -errno;
+	*to = (struct watch){ .fd = from->fd, .ready = from->ready, .fn = fn };
+	list_init(&to->doubt);
+	from->fd = -1;
+	return 0;
+}
+
 /* Has @j run once this batch is over; asking twice is asking once. */
 void loop_soon(struct loop *loop, struct job *j)
 {

@@ -89,6 +89,8 @@ void loop_fini(struct loop *loop);
 int loop_watch(struct loop *loop, struct watch *w, int fd, uint32_t events,
 	       void (*fn)(struct watch *));
 void loop_unwatch(struct loop *loop, struct watch *w);
+int loop_move(struct loop *loop, struct watch *to, struct watch *from,
+	      uint32_t events, void (*fn)(struct watch *));
 void watch_report(struct watch *w, uint32_t ready);
 
 void loop_soon(struct loop *loop, struct job *j);

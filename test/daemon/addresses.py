@@ -1,9 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
 """Where it listens, and which address of a target it takes."""
-import os
-
-from kit import Skip, check, connect, equal, need_ipv6, run, test, told
+from kit import check, connect, equal, need_ipv6, run, test, told
+from kit.names import with_hosts
 from kit.sluice import split_address
 from kit.strace import Strace
 
@@ -13,17 +12,6 @@ def served(t, addr, backend):
     client.sendall(b"hello")
     equal(server.recv(5), b"hello", f"bytes through {addr}")
     return client, server
-
-
-def with_hosts(t, text):
-    """Words before the program, so that it has an /etc/hosts of its own."""
-    if os.geteuid() != 0:
-        raise Skip("only root can give it an /etc/hosts of its own")
-    if os.system("unshare -m true 2>/dev/null"):
-        raise Skip("no mount namespaces here")
-    path = t.file(text, "hosts")
-    os.chmod(path, 0o644)
-    return ["unshare", "-m", "sh", "-c", 'mount --bind "$0" /etc/hosts && exec "$@"', path]
 
 
 @test()

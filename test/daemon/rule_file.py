@@ -12,7 +12,7 @@ WRONG = [
     ("127.0.0.1 0 127.0.0.1 9\n127.0.0.1 0 127.0.0.1 0\n", 2, '"0"', "1 to 65535"),
     ("127.0.0.1 0 a/b 9", 1, '"a/b"', "character"),
     ("127.0.0.1 0 [::1 9", 1, '"[::1"', "bracket"),
-    ("127.0.0.1 0 nosuch.invalid 9", 1, "nosuch.invalid", ""),
+    ("nosuch.invalid 0 127.0.0.1 9", 1, "nosuch.invalid", ""),
     ("127.0.0.1 0 127.0.0.1 9\r\n127.0.0.1 70000 127.0.0.1 9\r\n", 2, '"70000"', "1 to 65535"),
     ("192.0.2.1 1 127.0.0.1 9", 1, "192.0.2.1:1", ""),
     ("allow 192.0.2.*", 1, "2 fields", "four"),
@@ -50,6 +50,29 @@ def blank_lines_comments_tabs_crlf_and_a_missing_last_newline_do_no_harm(t):
         f"  # indented\n127.0.0.1 0 127.0.0.1 {port}"))
     equal(len(s.addrs), 3, "rules")
     served(t, s, s.addrs, backend)
+
+
+@test()
+def a_byte_order_mark_in_front_is_skipped_and_anywhere_else_it_is_not(t):
+    backend = t.backend()
+    bom, rule = b"\xef\xbb\xbf", b"127.0.0.1 0 127.0.0.1 %d\n" % backend.addr[1]
+    for content in bom + rule, bom + b"# rules\r\n" + rule, bom + b"\n" + rule:
+        s = t.sluice("-c", t.file(content))
+        equal(len(s.addrs), 1, "rules")
+        served(t, s, s.addrs, backend)
+    for content, line in ((rule + bom + rule, 2), (b" " + bom + rule, 1), (bom + bom + rule, 1)):
+        path = t.file(content)
+        status, _, err = t.sluice("-c", path, ready=False).result()
+        check(status == 1 and len(err) == 1 and f"{path}:{line}: " in err[0], f"{content!r}: exit {status}, {err}")
+
+
+@test()
+def a_target_that_does_not_resolve_is_named_by_file_and_line_and_the_others_start(t):
+    backend = t.backend()
+    path = t.file("127.0.0.1 0 nosuch.invalid 9\n127.0.0.1 0 127.0.0.1 %d\n" % backend.addr[1])
+    s = t.sluice("-c", path)
+    check(s.err.find(f"warning: {path}:1: target nosuch.invalid:9: "), s.err.lines)
+    served(t, s, s.addrs[1:], backend)
 
 
 @test()

@@ -12,6 +12,8 @@
 #include "daemon/conf.h"
 #include "fuzz/fuzz.h"
 
+#define BOM "\xef\xbb\xbf"
+
 const char *const fuzz_words[] = {
 	"127.0.0.1 0 127.0.0.1 9\n",
 	"* 8080 localhost http\n",
@@ -28,6 +30,7 @@ const char *const fuzz_words[] = {
 	"[fe80::1%lo]",
 	"example.org",
 	" #",
+	BOM,
 	"[",
 	NULL,
 };
@@ -44,7 +47,7 @@ static void check_rule(const struct rule *r)
 	for (int i = 0; i < 2; i++)
 		promise(memchr(ends[i]->host, 0, sizeof(ends[i]->host)));
 	promise(*r->target.host && r->target.port);
-	promise(!r->listens && !r->targets);
+	promise(!r->listens && !r->found);
 }
 
 /* How many words stand in a line, before a comment. */
@@ -69,6 +72,10 @@ static unsigned count_rules(const char *text, size_t size)
 {
 	unsigned rules = 0;
 
+	if (size >= 3 && !memcmp(text, BOM, 3)) {
+		text += 3;
+		size -= 3;
+	}
 	while (size) {
 		const char *end = memchr(text, '\n', size);
 		size_t n = end ? (size_t)(end - text) : size;

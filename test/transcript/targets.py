@@ -2,13 +2,16 @@
 # SPDX-License-Identifier: MIT
 """Targets of several addresses, each of which fails in its own way. Runs in a network namespace of its own."""
 import os
+import re
 import socket
+import subprocess
 import sys
 import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), os.pardir, "daemon"))
 
-from kit import KIB, check, end_of, equal, half_close, proc, receive_to_end, reset, run, send, test, ways  # noqa: E402
+from kit import KIB, check, end_of, equal, half_close, proc, receive_to_end, reset, run, send, test, told, ways  # noqa: E402
+from kit.strace import Strace  # noqa: E402
 
 import namespace  # noqa: E402
 
@@ -69,6 +72,24 @@ def a_client_that_resets_between_two_addresses_is_let_go_at_once(t):
     took = time.monotonic() - since
     check(took < 1, f"let go after {took:.3f} s, with a timeout of 1.5")
     equal(s.stats()["connections"]["ended"]["client_left"], 20, "client_left")
+
+
+@test(each=ways(workers=(1,)))
+def families_alternate_from_the_resolvers_first_on(t):
+    six, four = ["fd00::1", "fd00::2", "fd00::3"], ["127.0.0.2", "127.0.0.3"]
+    namespace.need(t, "".join(f"{a} many\n" for a in six + four))
+    for a in six:
+        subprocess.run(["ip", "addr", "replace", a + "/128", "dev", "lo", "nodad"], check=True, timeout=10)
+    strace = Strace(t, trace="connect")
+    s = t.sluice("127.0.0.1:0", f"many:{PORT}", wrap=strace.wrap)
+    resolved = [li.split()[3].rsplit(":", 1)[0].strip("[]") for li in s.err.lines if " -> " in li]
+    equal(told(s), "RST", "what a client is told when each refuses")
+    calls = [re.search(rf'connect\(.*htons\({PORT}\).*"([^"]+)".*(?:REFUSED|INPROGRESS)', li) for li in strace.lines()]
+    want, queues = [], [[a for a in resolved if (":" in a) == (":" in resolved[k])] for k in (0, -1)]
+    check(queues[0] != queues[1], f"one family alone in {resolved}")
+    while any(queues):
+        want += [q.pop(0) for q in queues if q]
+    equal([m[1] for m in calls if m], want, f"connects, resolved as {resolved}")
 
 
 if __name__ == "__main__":
