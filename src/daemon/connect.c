@@ -65,6 +65,7 @@ static void fail(struct connector *c, struct target *t, int err, uint64_t now)
 
 static void close_attempt(struct attempt *a)
 {
+	outgoing_remove(a->connector->worker->outgoing, &a->outgoing);
 	sock_close(a->watch->fd, false);
 	a->watch->fd = -1;
 	a->error = 0;
@@ -121,6 +122,7 @@ static struct attempt *begin_next(struct connector *c, uint64_t now)
 		}
 		c->last = a->target = t;
 		a->watch->fd = fd;
+		outgoing_add(c->worker->outgoing, &a->outgoing, fd);
 		a->due_ns = now + ms * NS_PER_MS;
 		c->n_pending++;
 		return a;
@@ -185,12 +187,20 @@ static void unlink_all(struct connector *c)
 	list_remove(&c->job.node);
 }
 
+/* The owner has taken the entry of what has won by now, if it wanted it. */
+static void connector_free(struct connector *c)
+{
+	if (c->won)
+		outgoing_remove(c->worker->outgoing, &c->won->outgoing);
+	free(c);
+}
+
 /* Says the outcome; nothing of it is under way any more. */
 static void tell(struct connector *c)
 {
 	unlink_all(c);
 	c->done(c, c->owner);
-	free(c);
+	connector_free(c);
 }
 
 static void give_up(struct connector *c)
@@ -342,7 +352,7 @@ static void step(struct job *j)
 
 	if (!c->done) { /* the owner knows: the others are left */
 		close_others(c);
-		free(c);
+		connector_free(c);
 		return;
 	}
 	if (c->won) {
@@ -380,6 +390,7 @@ struct connector *connector_new(struct worker *w, struct target_set *targets,
 	for (unsigned i = 0; i < CONNECT_ATTEMPTS_MAX; i++) {
 		c->attempt[i].connector = c;
 		c->attempt[i].own.fd = -1;
+		list_init(&c->attempt[i].outgoing.node);
 		c->attempt[i].watch = i ? &c->attempt[i].own : watch;
 	}
 	target_order(targets, now, c->order);
@@ -451,5 +462,5 @@ void connector_cancel(struct connector *c)
 	c->won = &c->attempt[0];
 	close_others(c);
 	unlink_all(c);
-	free(c);
+	connector_free(c);
 }

@@ -5,6 +5,7 @@
 #ifndef DAEMON_CONNECT_H
 #define DAEMON_CONNECT_H
 
+#include "daemon/outgoing.h"
 #include "daemon/stats.h"
 #include "daemon/target.h"
 #include "net/loop.h"
@@ -25,6 +26,7 @@ struct connector;
  * @to:		what it connects to, by an address of @target
  * @due_ns:	when it is given up
  * @error:	positive errno: it has failed, and is cleaned up after the batch
+ * @outgoing:	entered before its other end can be accepted by this worker
  */
 struct attempt {
 	struct connector *connector;
@@ -33,6 +35,7 @@ struct attempt {
 	struct addr to;
 	uint64_t due_ns;
 	int error;
+	struct outgoing outgoing;
 };
 
 /**

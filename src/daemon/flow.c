@@ -130,6 +130,7 @@ static void flow_log_trouble(const struct flow *f)
 	case FLOW_connect_self:
 	case FLOW_unresolved:
 	case FLOW_no_resources:
+	case FLOW_forward_loop:
 		break;
 	default:
 		return;
@@ -165,6 +166,7 @@ static void flow_bury(struct flow *f)
 		flow_log_end(f);
 	flow_close_side(f, FLOW_CLIENT, reset);
 	flow_close_side(f, FLOW_TARGET, reset);
+	outgoing_remove(w->outgoing, &f->outgoing);
 	loop_untimer(&w->loop, &f->deadline);
 	list_remove(&f->job.node);
 	worker_leave(w, f);
@@ -249,6 +251,16 @@ static void flow_relay(struct flow *f)
 	relay_start(&f->relay, flow_relay_done);
 }
 
+/*
+ * Whether the client is a connection of this program. Asked when it is accepted
+ * and again when its target has answered: another worker may have begun it, and
+ * not entered it by then.
+ */
+static bool flow_is_loop(const struct flow *f)
+{
+	return outgoing_has(f->worker->outgoing, &f->client);
+}
+
 /* What became of the connect. */
 static void flow_connect_done(struct connector *c, void *owner)
 {
@@ -258,6 +270,12 @@ static void flow_connect_done(struct connector *c, void *owner)
 	f->target = c->last;
 	if (c->won) {
 		f->relay.side[FLOW_TARGET].error = c->error;
+		outgoing_move(f->worker->outgoing, &f->outgoing,
+			      &c->won->outgoing);
+	}
+	if (c->won && flow_is_loop(f)) {
+		flow_end(f, FLOW_forward_loop);
+	} else if (c->won) {
 		flow_relay(f);
 	} else {
 		f->error = c->error;
@@ -336,12 +354,22 @@ struct flow *flow_new(struct worker *w, const struct rule *rule, int client,
 	list_init(&f->job.node);
 	relay_init(&f->relay, &w->env);
 	f->relay.side[FLOW_CLIENT].watch.fd = client;
+	list_init(&f->outgoing.node);
 	f->targets = rule_targets(rule);
-	if (f->targets)
+	f->loop = flow_is_loop(f);
+	if (f->targets && !f->loop)
 		f->connector = connector_new(w, f->targets,
 					     &f->relay.side[FLOW_TARGET].watch,
 					     f->born_ns);
 	return f;
+}
+
+/* Why there is no connector. */
+static enum flow_end flow_why_not(const struct flow *f)
+{
+	return f->loop	    ? FLOW_forward_loop
+	       : f->targets ? FLOW_no_resources
+			    : FLOW_unresolved;
 }
 
 /**
@@ -359,7 +387,7 @@ void flow_adopt(struct flow *f, struct worker *w)
 	list_append(&w->flows, &f->node);
 	sweep_begin(w);
 	if (!f->connector) {
-		flow_end(f, f->targets ? FLOW_no_resources : FLOW_unresolved);
+		flow_end(f, flow_why_not(f));
 		return;
 	}
 	if (!f->connector->n_pending) { /* each has refused at once */

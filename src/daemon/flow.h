@@ -6,6 +6,7 @@
 #define DAEMON_FLOW_H
 
 #include "daemon/connect.h"
+#include "daemon/outgoing.h"
 #include "daemon/rule.h"
 #include "daemon/stats.h"
 #include "relay/relay.h"
@@ -52,7 +53,9 @@ enum flow_side {
  * @deadline:	for its life
  * @kept:	keepalive is set on the target's socket
  * @too_old:	it was stopped by that deadline
+ * @loop:	its client is a connection of this program
  * @relay:	its watches hold the sockets, side[FLOW_CLIENT] the client's
+ * @outgoing:	the target's socket, while it is connected
  */
 struct flow {
 	struct list node;
@@ -65,11 +68,12 @@ struct flow {
 	struct connector *connector;
 	struct job job;
 	int error;
-	bool kept, too_old;
+	bool kept, too_old, loop;
 	struct addr client;
 	uint64_t born_ns;
 	struct timer deadline;
 	struct relay relay;
+	struct outgoing outgoing;
 };
 
 struct flow *flow_new(struct worker *w, const struct rule *rule, int client,

@@ -264,6 +264,7 @@ static void server_fini(struct server *s)
 		worker_join(&s->workers[i]);
 	for (unsigned i = 0; i < s->n_workers; i++)
 		worker_fini(&s->workers[i]);
+	outgoing_fini(&s->outgoing);
 	listening_close(s);
 	lookup_end(s);
 	free(s->workers);
@@ -290,6 +291,7 @@ int server_run(const struct conf *conf)
 		log_error("%s", strerror(-err));
 		return -1;
 	}
+	outgoing_init(&s.outgoing);
 	pthread_mutex_lock(&s.gate);
 	err = server_start(&s);
 	if (err)

@@ -30,6 +30,7 @@ struct server {
 	struct worker *workers;
 	unsigned n_workers, n_started;
 	pthread_mutex_t gate;
+	struct outgoing_table outgoing;
 	struct listening *open;
 	unsigned n_open;
 	struct loop loop;

@@ -21,6 +21,7 @@
 	X(connect_timeout, "no address of the target answered in time") \
 	X(connect_self, "the target was the connection itself")         \
 	X(unresolved, "the name of the target has not been resolved")   \
+	X(forward_loop, "the rule forwards to itself")                  \
 	X(client_left, "the client reset before the target answered")   \
 	X(no_resources, "no descriptor or no memory was to be had")     \
 	X(idle_timeout, "no byte had moved for --idle-timeout")         \

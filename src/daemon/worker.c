@@ -85,6 +85,7 @@ int worker_init(struct worker *w, struct server *server, unsigned index)
 
 	memset(w, 0, sizeof(*w));
 	w->server = server;
+	w->outgoing = &server->outgoing;
 	w->conf = conf;
 	w->index = index;
 	list_init(&w->listeners);

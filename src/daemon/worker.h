@@ -24,6 +24,7 @@ enum worker_order {
 
 /**
  * struct worker - one thread
+ * @outgoing:	the server's: connections to targets, of all workers
  * @order:	written by the server
  * @obeyed:	the last order that was carried out; written by the worker
  * @load:	flows it has or is about to be given; written by whoever
@@ -35,6 +36,7 @@ enum worker_order {
  */
 struct worker {
 	struct server *server;
+	struct outgoing_table *outgoing;
 	const struct conf *conf;
 	unsigned index;
 	pthread_t thread;

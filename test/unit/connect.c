@@ -22,6 +22,7 @@
 struct scene {
 	struct conf conf;
 	struct worker worker;
+	struct outgoing_table outgoing;
 	int listener[HOSTS], filler[4];
 	struct target_set *targets;
 	struct watch watch;
@@ -68,7 +69,10 @@ static void scene_open(struct scene *s, unsigned first)
 	*s = (struct scene){ .conf.connect_timeout_ms = 60000,
 			     .watch.fd = -1,
 			     .fds = open_fds() };
-	s->worker = (struct worker){ .conf = &s->conf, .reserve = -1 };
+	outgoing_init(&s->outgoing);
+	s->worker = (struct worker){ .conf = &s->conf,
+				     .outgoing = &s->outgoing,
+				     .reserve = -1 };
 	ck_assert_int_eq(loop_init(&s->worker.loop), 0);
 	ck_assert_int_eq(relay_env_init(&s->worker.env, &s->worker.loop, 4096,
 					65536, 1),
@@ -114,6 +118,7 @@ static void scene_close(struct scene *s)
 	target_set_free(s->targets);
 	relay_env_fini(&s->worker.env);
 	loop_fini(&s->worker.loop);
+	outgoing_fini(&s->outgoing);
 	ck_assert_int_eq(open_fds(), s->fds);
 }
 

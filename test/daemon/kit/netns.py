@@ -38,12 +38,15 @@ def _sweep():
             _ip("netns", "del", name)
 
 
-def alone(*addresses):
-    """Words before a program, so that it has a network of its own: a loopback device with these addresses besides."""
+def alone(*addresses, then="true"):
+    """Words before a program, so that it has a network of its own: a loopback device with these addresses besides.
+
+    @then:	a command of the shell that is run behind that
+    """
     need("unshare")
     if subprocess.run(["unshare", "-n", "true"], capture_output=True, check=False).returncode:
         raise Skip("no network namespaces here")
-    setup = " && ".join(["ip link set lo up"] + [f"ip addr add {a} dev lo" for a in addresses])
+    setup = " && ".join(["ip link set lo up"] + [f"ip addr add {a} dev lo" for a in addresses] + [then])
     return ["unshare", "-n", "sh", "-c", setup + ' && exec "$@"', "sh"]
 
 
