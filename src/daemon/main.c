@@ -4,6 +4,7 @@
  */
 #include <signal.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "daemon/conf.h"
 #include "daemon/server.h"
@@ -11,6 +12,18 @@
 /* Exit status, as in sluice(8). */
 #define EXIT_CANNOT 1
 #define EXIT_USAGE  2
+
+static int run(struct conf *conf)
+{
+	int err;
+
+	log_set_level(conf->log_level);
+	err = log_start();
+	if (err)
+		log_warn("messages wait: no thread to write them: %s",
+			 strerror(-err));
+	return server_run(conf) ? EXIT_CANNOT : EXIT_SUCCESS;
+}
 
 int main(int argc, char **argv)
 {
@@ -34,10 +47,10 @@ int main(int argc, char **argv)
 		status = EXIT_CANNOT;
 		break;
 	default:
-		log_set_level(conf.log_level);
-		status = server_run(&conf) ? EXIT_CANNOT : EXIT_SUCCESS;
+		status = run(&conf);
 		break;
 	}
 	conf_fini(&conf);
+	log_flush();
 	return status;
 }

@@ -19,6 +19,7 @@ struct listening {
  * @open:	listening sockets: they outlive the workers, who only watch
  *		them; @n_open of them
  * @loop:	of the main thread: signals, and the drain's deadline
+ * @report:	when stdout should have taken the reports
  * @order:	the last one that the workers were given
  * @end_now:	cut off what is left, rather than wait for it
  */
@@ -30,7 +31,7 @@ struct server {
 	unsigned n_open;
 	struct loop loop;
 	struct watch signals;
-	struct timer drain;
+	struct timer drain, report;
 	enum worker_order order;
 	bool end_now;
 	uint64_t started_ns;

@@ -3,6 +3,7 @@
 """What cannot be done is said in one line at the start, and nothing stays behind."""
 import os
 import resource
+import select
 import socket
 
 from kit import Skip, check, equal, need_ipv6, proc, run, test
@@ -129,9 +130,27 @@ def a_thread_that_cannot_be_started_is_said_and_the_others_are_ended(t):
     if os.geteuid() != 0:
         raise Skip("needs a user with no other process: only root can be one")
     user = 61000 + os.getpid() % 4000
-    for threads in 1, 2, 3:  # the main one counts
-        refused(t, ["--workers=4", "127.0.0.1:0", TARGET], f"worker {threads} of 4", user=user, leaks=False,
+    for threads in 2, 3, 4:  # the main one counts, and the one that writes messages
+        refused(t, ["--workers=4", "127.0.0.1:0", TARGET], f"worker {threads - 1} of 4", user=user, leaks=False,
                 limits={resource.RLIMIT_NPROC: threads})
+
+
+@test()
+def without_any_thread_messages_are_written_at_the_end_all_the_same(t):
+    if os.geteuid() != 0:
+        raise Skip("needs a user with no other process: only root can be one")
+    user = 61000 + os.getpid() % 4000
+    alone = dict(user=user, leaks=False, limits={resource.RLIMIT_NPROC: 1})
+    refused(t, ["--workers=4", "127.0.0.1:0", TARGET], "messages wait: no thread", lines=2, **alone)
+    status, _, err = t.sluice("--no-such-option", ready=False, **alone).result()
+    check(status == 2 and len(err) == 1 and "--no-such-option" in err[0], f"exit {status}, {err}")
+    parent, end = os.openpty()
+    t.later(os.close, parent)
+    t.later(os.close, end)
+    while select.select([], [end], [], 0)[1]:
+        os.write(end, b"x")  # as full as poll(2) can tell
+    s = t.sluice("--no-such-option", ready=False, stderr=end, **alone)
+    equal(s.wait(), 2, "exit status with a stderr that takes nothing")
 
 
 if __name__ == "__main__":
