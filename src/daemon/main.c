@@ -2,9 +2,11 @@
 /*
  * main.c - sluice, the program.
  */
+#include <fcntl.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "daemon/conf.h"
 #include "daemon/server.h"
@@ -12,6 +14,21 @@
 /* Exit status, as in sluice(8). */
 #define EXIT_CANNOT 1
 #define EXIT_USAGE  2
+
+/*
+ * A standard descriptor that is closed would become a socket of a client, and
+ * get the messages. What stands in its place refuses them.
+ */
+static void fill_descriptors(void)
+{
+	int fd;
+
+	do
+		fd = open("/", O_PATH | O_CLOEXEC);
+	while (fd >= 0 && fd < STDERR_FILENO);
+	if (fd > STDERR_FILENO)
+		close(fd);
+}
 
 static int run(struct conf *conf)
 {
@@ -30,6 +47,9 @@ int main(int argc, char **argv)
 	struct conf conf;
 	sigset_t early;
 	int status;
+
+	fill_descriptors();
+	signal(SIGXFSZ, SIG_IGN); /* stderr may be a file at its limit */
 
 	/* "At any time" includes while names are looked up. */
 	sigemptyset(&early);

@@ -233,6 +233,7 @@ MISTAKES = [
     ('the_end_waits_for_stderr', OUTPUT, '			return false;\n		sleep_ns(FLUSH', '			(void)0;\n		sleep_ns(FLUSH',
      ['daemon / output: keeps no connection']),
     ('reports_wait_for_ever', 'daemon/server.c', '		watch_reports(s);\n', '', ['daemon / output: dropped in time']),
+    ('closed_stderr_becomes_a_socket', 'daemon/main.c', '	fill_descriptors();\n', '', ['daemon / output: closed']),
     # silence
     ('idle_timer_never_looks', QUIET, 'r->quiet_moved = moved(r);', 'if (part_ns(r))\n		return;',
      ['daemon / limits: idle timeout']),
