@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * log.c - lines for people, on stderr.
+ * log.c - lines for people, on stderr
+ *
+ * A line is made by the thread that logs, and written by another: see output.c.
  */
 #include "base/log.h"
 
@@ -10,19 +12,29 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdio.h>
+#include <unistd.h>
 
-#include "base/emit.h"
+#include "base/output.h"
 #include "base/util.h"
 
 #define LINE_MOST 1024
+
+/* Bytes of lines that wait to be written. */
+#define QUEUE_BYTES (256 << 10)
+
+/* At the end: how long to wait for stderr while it takes nothing, and in all. */
+#define FLUSH_QUIET_MS 500
+#define FLUSH_TOTAL_MS 1000
 
 /* A gate lets so many lines through in so much time. */
 #define GATE_LINES 5
 #define GATE_NS	   (10 * NS_PER_SEC)
 
 static _Atomic int level_now = LOG_WARN;
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static unsigned lost; /* lines, under the lock */
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* for gates */
+static char queue[QUEUE_BYTES];
+static struct output to_stderr =
+	OUTPUT_INIT(STDERR_FILENO, "sluice-stderr", "messages", queue);
 
 void log_set_level(enum log_level level)
 {
@@ -62,18 +74,7 @@ static void put(const char *before, unsigned held_back, const char *fmt,
 	defuse(line, n);
 	line[n++] = '\n';
 
-	pthread_mutex_lock(&lock);
-	if (lost) {
-		char note[64];
-		int len = snprintf(note, sizeof(note),
-				   "sluice: %u lines lost here\n", lost);
-
-		if (emit(STDERR_FILENO, note, (size_t)len, 0))
-			lost = 0;
-	}
-	if (!emit(STDERR_FILENO, line, n, 0))
-		lost++;
-	pthread_mutex_unlock(&lock);
+	(void)output_put(&to_stderr, line, n); /* counts what it drops */
 }
 
 static const char *prefix(enum log_level level)
@@ -145,4 +146,27 @@ void log_gated(struct log_gate *gate, enum log_level level, const char *fmt, ...
 	va_start(args, fmt);
 	put(prefix(level), held_back, fmt, args);
 	va_end(args);
+}
+
+/**
+ * log_start() - make the thread that writes the lines
+ *
+ * The first line would do the same. Return: 0 or a negative errno; then lines
+ * wait for a thread.
+ */
+int log_start(void)
+{
+	return output_start(&to_stderr);
+}
+
+/* Waits until all lines are written, but not for long if stderr takes none. */
+void log_flush(void)
+{
+	(void)output_flush(&to_stderr, FLUSH_QUIET_MS, FLUSH_TOTAL_MS);
+}
+
+/* How many lines were dropped. */
+uint64_t log_dropped(void)
+{
+	return output_dropped(&to_stderr);
 }

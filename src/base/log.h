@@ -2,8 +2,9 @@
 /*
  * log.h - lines for people, on stderr.
  *
- * Any thread may log. A line is written whole or, when stderr takes no more
- * just then, not at all: nothing waits for whoever reads the log.
+ * Any thread may log, and none waits for stderr: lines go into a bounded queue,
+ * and a thread writes them. What the queue or stderr does not take is dropped
+ * and counted.
  */
 #ifndef BASE_LOG_H
 #define BASE_LOG_H
@@ -35,6 +36,10 @@ void log_at(enum log_level level, const char *fmt, ...)
 void log_gated(struct log_gate *gate, enum log_level level, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));
 void log_notice(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+
+int log_start(void);
+void log_flush(void);
+uint64_t log_dropped(void);
 
 #define log_error(...) log_at(LOG_ERROR, __VA_ARGS__)
 #define log_warn(...)  log_at(LOG_WARN, __VA_ARGS__)

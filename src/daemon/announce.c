@@ -11,9 +11,6 @@
 /* Descriptors that a server has beside connections and pipes. */
 #define DESCRIPTORS_BESIDE 16
 
-/* How long the totals at the end wait for a stdout that is full. */
-#define REPORT_WAIT_MS 1000
-
 static void say_listening(const struct listening *l)
 {
 	const struct target_set *set = l->rule->found;
@@ -90,6 +87,8 @@ void announce_end(const struct server *s)
 	}
 	log_notice("stopped: %llu connections, %llu bytes delivered",
 		   (unsigned long long)accepted, (unsigned long long)delivered);
+	log_flush(); /* before the totals, where both go to one terminal */
 	if (s->conf->stats != STATS_NONE)
-		report_print(s, s->conf->stats, REPORT_WAIT_MS);
+		report_print(s, s->conf->stats);
+	report_flush();
 }

@@ -10,9 +10,18 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
 
-#include "base/emit.h"
+#include "base/output.h"
 #include "base/util.h"
+
+/* Bytes of reports that wait to be written: a report has four to eight KiB. */
+#define QUEUE_BYTES (128 << 10)
+
+static char queue[QUEUE_BYTES];
+static struct output to_stdout =
+	OUTPUT_INIT(STDOUT_FILENO, "sluice-stdout", NULL, queue);
 
 /**
  * struct writer - where a report goes
@@ -198,6 +207,14 @@ static void put_conduits(struct writer *w, const struct server *s)
 	close_section(w);
 }
 
+static void put_output(struct writer *w)
+{
+	open_section(w, "output");
+	put(w, "messages_dropped", log_dropped());
+	put(w, "reports_dropped", output_dropped(&to_stdout));
+	close_section(w);
+}
+
 static void put_all(FILE *out, const struct server *s, bool json)
 {
 	struct writer w = { .out = out, .json = json };
@@ -211,32 +228,64 @@ static void put_all(FILE *out, const struct server *s, bool json)
 	put_bytes(&w, s);
 	put_calls(&w, s);
 	put_conduits(&w, s);
+	put_output(&w);
 	close_section(&w);
 }
 
+static void log_loss(unsigned n, const char *why)
+{
+	static struct log_gate gate;
+
+	log_gated(&gate, LOG_WARN, "statistics dropped: %s (%u report%s)", why,
+		  n, n == 1 ? "" : "s");
+}
+
 /**
- * report_print() - write the totals to stdout
+ * report_print() - have the totals written to stdout
  * @format:	STATS_JSON for one line of JSON, else text
- * @wait_ms:	how long a stdout that is full may take to have room again;
- *		then the rest is lost, and the log says so
  *
  * The workers go on meanwhile: numbers of running connections are each true,
  * but not of one instant. The "most" of several workers are added up.
+ *
+ * It does not wait for stdout: see report_check() and report_flush().
  */
-void report_print(const struct server *s, enum stats_format format, int wait_ms)
+void report_print(const struct server *s, enum stats_format format)
 {
-	static struct log_gate gate;
 	char *text = NULL;
 	size_t len = 0;
 	FILE *out = open_memstream(&text, &len);
-	bool done = false;
 
-	if (out) {
+	if (out)
 		put_all(out, s, format == STATS_JSON);
-		done = !fclose(out) && emit(STDOUT_FILENO, text, len, wait_ms);
-	}
-	if (!done)
-		log_gated(&gate, LOG_WARN,
-			  "totals are lost: stdout does not take them");
+	if (!out || fclose(out))
+		log_loss(1, strerror(ENOMEM));
+	else if (!output_put(&to_stdout, text, len))
+		log_loss(1, "stdout would block");
 	free(text);
+}
+
+/**
+ * report_check() - drop the reports that stdout has not taken in time
+ *
+ * Return: whether some still wait.
+ */
+bool report_check(void)
+{
+	unsigned n = output_drop_late(&to_stdout, REPORT_WAIT_MS);
+
+	if (n)
+		log_loss(n, "stdout would block");
+	return !output_is_empty(&to_stdout);
+}
+
+/* At the end of the program: waits for stdout, but not for long. */
+void report_flush(void)
+{
+	unsigned n;
+
+	if (output_flush(&to_stdout, REPORT_WAIT_MS, 2 * REPORT_WAIT_MS))
+		return;
+	n = output_drop_late(&to_stdout, 0);
+	if (n)
+		log_loss(n, "stdout would block");
 }

@@ -7,6 +7,11 @@
 
 #include "daemon/server.h"
 
-void report_print(const struct server *s, enum stats_format format, int wait_ms);
+/* Stdout takes a report within so long, or it is dropped. */
+#define REPORT_WAIT_MS 1000
+
+void report_print(const struct server *s, enum stats_format format);
+bool report_check(void);
+void report_flush(void);
 
 #endif /* DAEMON_REPORT_H */

@@ -110,6 +110,28 @@ static void server_terminate(struct server *s)
 		server_end(s);
 }
 
+static void report_is_due(struct timer *t);
+
+/* Looks whether stdout takes the reports, once it should have. */
+static void watch_reports(struct server *s)
+{
+	(void)loop_timer(&s->loop, &s->report,
+			 now_ns() + REPORT_WAIT_MS * NS_PER_MS, report_is_due);
+}
+
+static void report_is_due(struct timer *t)
+{
+	if (report_check())
+		watch_reports(container_of(t, struct server, report));
+}
+
+static void server_report(struct server *s)
+{
+	report_print(s, s->conf->stats);
+	if (!timer_is_set(&s->report))
+		watch_reports(s);
+}
+
 static void signal_ready(struct watch *w)
 {
 	struct server *s = container_of(w, struct server, signals);
@@ -117,7 +139,7 @@ static void signal_ready(struct watch *w)
 
 	while (read(w->fd, &info, sizeof(info)) == sizeof(info)) {
 		if (info.ssi_signo == SIGUSR1)
-			report_print(s, s->conf->stats, 0);
+			server_report(s);
 		else
 			server_terminate(s);
 	}
@@ -270,6 +292,7 @@ static void server_fini(struct server *s)
 	free(s->workers);
 	free(s->open);
 	loop_untimer(&s->loop, &s->drain);
+	loop_untimer(&s->loop, &s->report);
 	close_fd(s->signals.fd);
 	loop_fini(&s->loop);
 }

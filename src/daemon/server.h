@@ -21,6 +21,7 @@ struct listening {
  *		them; @n_open of them
  * @loop:	of the main thread: signals, and the drain's deadline
  * @lookup:	names of rules that are still to be resolved
+ * @report:	when stdout should have taken the reports
  * @order:	the last one that the workers were given
  * @end_now:	cut off what is left, rather than wait for it
  * @gate:	held by the main thread until the workers may run
@@ -35,7 +36,7 @@ struct server {
 	unsigned n_open;
 	struct loop loop;
 	struct watch signals;
-	struct timer drain;
+	struct timer drain, report;
 	struct lookup lookup;
 	enum worker_order order;
 	bool end_now;

@@ -3,6 +3,7 @@
 """What cannot be done is said in one line at the start, and nothing stays behind."""
 import os
 import resource
+import select
 import socket
 
 from kit import Skip, check, equal, exchange, need_ipv6, proc, run, test
@@ -141,7 +142,7 @@ def it_runs_with_the_threads_that_could_be_started(t):
     user = 61000 + os.getpid() % 4000
     backend = t.backend()
     started = set()
-    for threads in range(1, 6):  # the main one counts, and so does what writes the log
+    for threads in range(2, 7):  # the main one counts, and the one that writes messages
         s = t.forward(backend, "--workers=4", user=user, leaks=False, ready=False,
                       limits={resource.RLIMIT_NPROC: threads})
         if not s.err.find("ready: |error: ")[0].startswith("ready"):
@@ -157,9 +158,26 @@ def it_runs_with_the_threads_that_could_be_started(t):
         where = [("127.0.0.1", int(s.err.find(r"127.0.0.1:(\d+) ->")[1]))]
         for k in range(8):
             exchange(*t.pair(where[0], backend), k, 1000)
-        equal(s.stats()["workers"], n, "workers in the totals")
-        s.stop()
+        equal(s.stop()["workers"], n, "workers in the totals")
     check({1, 2, 3} <= started and 0 in started, f"workers started, of four: {started}")
+
+
+@test()
+def without_any_thread_messages_are_written_at_the_end_all_the_same(t):
+    if os.geteuid() != 0:
+        raise Skip("needs a user with no other process: only root can be one")
+    user = 61000 + os.getpid() % 4000
+    alone = dict(user=user, leaks=False, limits={resource.RLIMIT_NPROC: 1})
+    refused(t, ["--workers=4", "127.0.0.1:0", TARGET], "messages wait: no thread", lines=2, **alone)
+    status, _, err = t.sluice("--no-such-option", ready=False, **alone).result()
+    check(status == 2 and len(err) == 1 and "--no-such-option" in err[0], f"exit {status}, {err}")
+    parent, end = os.openpty()
+    t.later(os.close, parent)
+    t.later(os.close, end)
+    while select.select([], [end], [], 0)[1]:
+        os.write(end, b"x")  # as full as poll(2) can tell
+    s = t.sluice("--no-such-option", ready=False, stderr=end, **alone)
+    equal(s.wait(), 2, "exit status with a stderr that takes nothing")
 
 
 if __name__ == "__main__":

@@ -1,6 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
 """The totals: they parse, they add up, and they say what the peers say."""
+import fcntl
+import os
 import re
 import signal
 import socket
@@ -8,7 +10,9 @@ import time
 
 from kit import (KIB, MIB, MODES, Job, Nobody, check, equal, exchange, half_close, receive, receive_to_end, reset,
                  run, send, send_until_full, test, told, ways)
+from kit.sluice import Lines
 
+F_SETPIPE_SZ = 1031
 EVERY_WAY = ways() + [{"mode": "splice", "pipes": "own", "workers": 2}, {"mode": "auto", "workers": 2}]
 
 
@@ -274,6 +278,23 @@ def without_stats_nothing_is_printed_but_on_sigusr1(t):
     check(s.out.find(r"^  buffers:"), "no totals on SIGUSR1")
     s.stop()
     equal(read_text(s.out.wait_end())["connections.accepted"], "0", "accepted")
+
+
+@test()
+def reports_that_stdout_does_not_take_are_counted(t):
+    r, w = os.pipe()
+    fcntl.fcntl(w, F_SETPIPE_SZ, 4096)
+    os.write(w, b" " * 4095 + b"\n")
+    s = t.forward("127.0.0.1:9", stdout=w)
+    os.close(w)
+    s.signal(signal.SIGUSR1)
+    check(s.err.find(r"statistics dropped: stdout would block \(1 report\)"), s.err.lines)
+    s.out = Lines(os.fdopen(r, "rb"))
+    check(s.out.find(r"^\{"), "what was being written does not appear")
+    totals = s.stats()
+    equal(totals["output"], {"messages_dropped": 0, "reports_dropped": 1}, "dropped")
+    s.signal(signal.SIGTERM)
+    equal(s.wait(), 0, "exit status")
 
 
 @test(each=[{"workers": 1}, {"workers": 2}])

@@ -56,7 +56,8 @@ def sockets_of_workers(s, all_):
 def there_is_a_thread_for_each_and_the_main_one(t):
     s = t.forward("127.0.0.1:9")
     n = t.way["workers"]
-    equal([x for x in thread_names(s.pid) if x != "sluice"], [f"sluice/{i}" for i in range(n)], "threads")
+    want = ["sluice", "sluice-stderr"] + [f"sluice/{i}" for i in range(n)]
+    check(proc.wait_for(lambda: thread_names(s.pid) == want), f"threads: {thread_names(s.pid)}")
     equal(len(proc.watched(s.pid)), n + 1, "epoll sets")
 
 

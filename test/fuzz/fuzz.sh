@@ -46,7 +46,7 @@ schedule)
 	;;
 *)
 	more=test/fuzz/sandbox.c libs=''
-	wraps=$(wrap emit fopen fopen64 getaddrinfo usage_print usage_print_version)
+	wraps=$(wrap output_put fopen fopen64 getaddrinfo usage_print usage_print_version)
 	;;
 esac
 # shellcheck disable=SC2046,SC2086 # one word a file, one word a flag

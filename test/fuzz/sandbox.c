@@ -15,6 +15,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/output.h"
+
 static struct {
 	void *file; /* only read */
 	size_t size;
@@ -38,7 +40,7 @@ unsigned sandbox_usages(void)
 	return box.usages;
 }
 
-bool __wrap_emit(int fd, const char *text, size_t len, int wait_ms);
+bool __wrap_output_put(struct output *o, const char *text, size_t len);
 void __wrap_usage_print(void);
 void __wrap_usage_print_version(void);
 FILE *__real_fopen(const char *path, const char *mode);
@@ -50,9 +52,9 @@ int __wrap_getaddrinfo(const char *host, const char *service,
 		       const struct addrinfo *hints, struct addrinfo **ret);
 
 /* A log line: whole, and one, whatever was put into it. */
-bool __wrap_emit(int fd, const char *text, size_t len, int wait_ms)
+bool __wrap_output_put(struct output *o, const char *text, size_t len)
 {
-	promise(fd == STDERR_FILENO && wait_ms == 0);
+	promise(o->fd == STDERR_FILENO);
 	promise(len > 9 && !memcmp(text, "sluice: ", 8));
 	promise(text[len - 1] == '\n');
 	for (size_t i = 0; i + 1 < len; i++)

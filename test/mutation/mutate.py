@@ -42,6 +42,7 @@ FLOW, LISTENER, LISTENING, WORKER = 'daemon/flow.c', 'daemon/listener.c', 'daemo
 SERVER, CIRCLE, SWEEP, PARSE = 'daemon/server.c', 'daemon/circle.c', 'daemon/sweep.c', 'daemon/parse.c'
 CONNECT, TARGET, LOOKUP = 'daemon/connect.c', 'daemon/target.c', 'daemon/lookup.c'
 CONF_FILE, REPORT, LOG, PIPES = 'daemon/conf_file.c', 'daemon/report.c', 'base/log.c', 'relay/pipes.c'
+OUTPUT = 'base/output.c'
 NET, LOOK, DOUBT, LOOP = 'net/*.c', 'net/look.c', 'net/doubt.c', 'net/loop.c'
 QUIET, LIB = 'relay/quiet.c', 'lib.c'
 RING, RIDE = 'relay/uring.c', 'relay/uring_ride.c'
@@ -247,11 +248,15 @@ MISTAKES = [
     # log
     ('gate_never_opens_again', LOG, 'if (now - gate->since_ns > GATE_NS) {', 'if (!gate->since_ns) {',
      ['daemon / log-trouble: same trouble']),
-    ('lost_lines_are_not_told', LOG, '		lost++;\n', '		lost = 0;\n', ['daemon / log-trouble: nobody reads']),
+    ('lost_lines_are_not_told', OUTPUT, '	o->untold += f.lost;\n', '', ['daemon / log-trouble: nobody reads']),
     ('a_line_may_look_like_two', LOG, 'if (iscntrl(', 'if (0 && iscntrl(', ['daemon / arguments: wrong use']),
-    ('log_waits_for_its_reader', 'base/emit.c', 'poll(&p, 1, wait_ms) != 1', 'poll(&p, 1, -1) != 1',
-     ['daemon / log-trouble: holds nothing up']),
-    ('long_text_blocks', 'base/emit.c', 'min_size(len, PIPE_BUF)', 'len', ['unit / emit']),
+    ('writer_holds_the_lock', OUTPUT, '	o->busy = true;\n	pthread_mutex_unlock(&o->lock);\n', '	o->busy = true;\n',
+     ['daemon / output: keeps no connection']),
+    ('queue_has_no_end', OUTPUT, 'sizeof(f) + len > q->size - q->used', 'sizeof(f) + len > q->size', ['unit / output']),
+    ('the_end_waits_for_stderr', OUTPUT, '			return false;\n		sleep_ns(FLUSH', '			(void)0;\n		sleep_ns(FLUSH',
+     ['daemon / output: wrong at the start']),
+    ('reports_wait_for_ever', 'daemon/server.c', '	if (!timer_is_set(&s->report))', '	if (0)', ['daemon / totals: are counted']),
+    ('closed_stderr_becomes_a_socket', 'daemon/main.c', '	fill_descriptors();\n', '', ['daemon / output: closed']),
     # silence
     ('idle_timer_never_looks', QUIET, 'r->quiet_moved = moved(r);', 'if (part_ns(r))\n		return;',
      ['daemon / limits: idle timeout']),

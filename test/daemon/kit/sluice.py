@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
 """The program under test, started, watched and stopped from outside."""
+import contextlib
 import ctypes
 import json
 import os
@@ -39,10 +40,10 @@ class Lines:
         threading.Thread(target=self._read, daemon=True).start()
 
     def _read(self):
-        with self._pipe:
+        with self._pipe, contextlib.suppress(OSError):  # a terminal may end with EIO
             for line in self._pipe:
                 with self._news:
-                    self.lines.append(line.decode(errors="replace").rstrip("\n"))
+                    self.lines.append(line.decode(errors="replace").rstrip("\r\n"))
                     self._news.notify_all()
         with self._news:
             self.ended = True
