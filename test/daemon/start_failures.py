@@ -5,7 +5,7 @@ import os
 import resource
 import socket
 
-from kit import Skip, check, equal, need_ipv6, proc, run, test
+from kit import Skip, check, equal, exchange, need_ipv6, proc, run, test
 
 TARGET = "127.0.0.1:9"
 
@@ -132,6 +132,18 @@ def a_thread_that_cannot_be_started_is_said_and_the_others_are_ended(t):
     for threads in 1, 2, 3:  # the main one counts
         refused(t, ["--workers=4", "127.0.0.1:0", TARGET], f"worker {threads} of 4", user=user, leaks=False,
                 limits={resource.RLIMIT_NPROC: threads})
+
+
+@test()
+def without_dev_null_it_works(t):
+    if os.geteuid() != 0:
+        raise Skip("only root can give it a /dev of its own")
+    if os.system("unshare -m true 2>/dev/null"):
+        raise Skip("no mount namespaces here")
+    backend = t.backend()
+    s = t.forward(backend, wrap=["unshare", "-m", "sh", "-c", 'mount -t tmpfs none /dev && exec "$@"', "sh"])
+    client, server = t.pair(s, backend)
+    exchange(client, server, 1, 1000)
 
 
 if __name__ == "__main__":
