@@ -106,7 +106,7 @@ def kill_listener(s):
 @test()
 def while_its_address_is_taken_it_tries_again_and_then_goes_on(t):
     backend = t.backend()
-    s = t.forward(backend, "--workers=1")
+    s = t.forward(backend, "--workers=1", leaks=False)
     Attached(t, s, "bind:error=EADDRINUSE:when=1..4", trace="bind")
     shut_down_listener(s)
     check(s.err.find(f"warning: cannot listen at 127.0.0.1:{s.addr[1]}: Address already in use; next attempt in"), s.err.lines)
