@@ -7,6 +7,8 @@
 
 #include "daemon/worker.h"
 
+struct listening;
+
 /**
  * struct listener - accepts, begins to connect, and hands the flow over
  *
@@ -14,19 +16,24 @@
  * connects, so that those of one client reach the target in the order in which
  * it made them; who then runs a flow is the least loaded worker.
  *
- * @turn:	the loop's turn in which clients were last taken
+ * @socket:	what it watches; the server's
  * @pause:	set while the socket is left alone
+ * @recheck:	when a link-local address is compared with its interface
+ * @turn:	the loop's turn in which clients were last taken
+ * @failures:	of accept since it last succeeded
+ * @delays:	pauses and replacements because of them
  */
 struct listener {
 	struct list node;
 	struct worker *worker;
-	const struct rule *rule;
+	struct listening *socket;
 	struct watch watch;
-	struct timer pause;
+	struct timer pause, recheck;
 	uint64_t turn;
+	unsigned failures, delays;
 };
 
-int listener_new(struct worker *w, const struct rule *rule, int fd);
+int listener_new(struct worker *w, struct listening *socket);
 void listener_free(struct listener *l);
 
 #endif /* DAEMON_LISTENER_H */

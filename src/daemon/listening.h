@@ -9,5 +9,7 @@
 
 int listening_open(struct server *s);
 void listening_close(struct server *s);
+int listening_reopen(const struct server *s, struct listening *l);
+bool listening_is_stale(const struct listening *l);
 
 #endif /* DAEMON_LISTENING_H */

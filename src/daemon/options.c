@@ -213,7 +213,7 @@ static const char *set_keepalive(struct conf *conf, const char *text)
 	    idle_ms > MOST_KEEPALIVE_MS || interval_ms > MOST_KEEPALIVE_MS)
 		return wrong;
 	conf->tuning.keepalive =
-		(struct keepalive){ idle_ms / 1000, interval_ms / 1000, n };
+		(struct keepalive){ idle_ms / 1000, interval_ms / 1000, n, true };
 	return NULL;
 }
 
@@ -251,6 +251,20 @@ static const char *set_congestion(struct conf *conf, const char *text)
 	if (!*text || strlen(text) >= sizeof(conf->tuning.congestion))
 		return "it is a name of at most 15 letters, as in cubic";
 	strcpy(conf->tuning.congestion, text);
+	return NULL;
+}
+
+static const char *set_mptcp(struct conf *conf, const char *text)
+{
+	(void)text;
+	conf->tuning.mptcp = true;
+	return NULL;
+}
+
+static const char *set_freebind(struct conf *conf, const char *text)
+{
+	(void)text;
+	conf->tuning.freebind = true;
 	return NULL;
 }
 
@@ -306,6 +320,8 @@ static const struct {
 	{ "sndbuf", 0, required_argument, set_sndbuf },
 	{ "notsent-lowat", 0, required_argument, set_notsent_lowat },
 	{ "congestion", 0, required_argument, set_congestion },
+	{ "mptcp", 0, no_argument, set_mptcp },
+	{ "freebind", 0, no_argument, set_freebind },
 	{ "log-level", 0, required_argument, set_log_level },
 	{ "stats", 0, optional_argument, set_stats },
 };

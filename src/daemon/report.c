@@ -106,6 +106,8 @@ static void put_connections(struct writer *w, const struct server *s)
 	put(w, "open", accepted > ended ? accepted - ended : 0);
 	put(w, "accept_errors", TOTAL(s, stats.accept_errors));
 	put(w, "accept_pauses", TOTAL(s, stats.accept_pauses));
+	put(w, "accept_reopened", TOTAL(s, stats.accept_reopened));
+	put(w, "mptcp_refused", sock_mptcp_refused());
 	open_section(w, "ended");
 	for (unsigned i = 0; i < FLOW_END_COUNT; i++)
 		put(w, flow_end_names[i], TOTAL(s, stats.ended[i]));

@@ -10,6 +10,7 @@
 #include "daemon/server.h"
 
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
@@ -145,6 +146,7 @@ static void signal_ready(struct watch *w)
 	}
 }
 
+/* Return: 0, or -1 and the reason has been logged. */
 static int watch_signals(struct server *s)
 {
 	sigset_t set;
@@ -157,12 +159,25 @@ static int watch_signals(struct server *s)
 	sigaddset(&set, SIGUSR1);
 	sigprocmask(SIG_BLOCK, &set, NULL);
 	fd = signalfd(-1, &set, SFD_NONBLOCK | SFD_CLOEXEC);
-	if (fd < 0)
-		return -errno;
+	if (fd < 0) {
+		log_error("cannot create signalfd: %s", strerror(errno));
+		return -1;
+	}
 	err = loop_watch(&s->loop, &s->signals, fd, EPOLLIN, signal_ready);
-	if (err)
-		close_fd(fd);
-	return err;
+	if (err) {
+		log_error("cannot watch signalfd: %s", strerror(-err));
+		s->signals.fd = close_fd(fd);
+	}
+	return err ? -1 : 0;
+}
+
+/* "cannot create timerfd: ", where that is why a loop could not be made. */
+static const char *why_no_loop(const struct loop *loop, char text[static 40])
+{
+	*text = '\0';
+	if (loop->refused)
+		snprintf(text, 40, "cannot create %s: ", loop->refused);
+	return text;
 }
 
 static rlim_t raise_descriptors(void)
@@ -182,6 +197,7 @@ static rlim_t raise_descriptors(void)
 static int make_workers(struct server *s)
 {
 	unsigned n = s->conf->workers;
+	char why[40];
 	int err;
 
 	s->workers = calloc(n, sizeof(*s->workers));
@@ -192,7 +208,8 @@ static int make_workers(struct server *s)
 	for (; s->n_workers < n; s->n_workers++) {
 		err = worker_init(&s->workers[s->n_workers], s, s->n_workers);
 		if (err) {
-			log_error("worker %u of %u: %s", s->n_workers + 1, n,
+			log_error("worker %u of %u: %s%s", s->n_workers + 1, n,
+				  why_no_loop(&s->workers[s->n_workers].loop, why),
 				  strerror(-err));
 			return -1;
 		}
@@ -261,13 +278,8 @@ static void server_loop(struct server *s)
 static int server_start(struct server *s)
 {
 	rlim_t fds = raise_descriptors();
-	int err = watch_signals(s);
 
-	if (err) {
-		log_error("signals: %s", strerror(-err));
-		return -1;
-	}
-	if (lookup_begin(s))
+	if (watch_signals(s) || lookup_begin(s))
 		return -1;
 	if (s->order != WORKER_RUN)
 		return 0; /* a signal came first */
@@ -308,10 +320,11 @@ int server_run(const struct conf *conf)
 			    .started_ns = now_ns(),
 			    .gate = PTHREAD_MUTEX_INITIALIZER,
 			    .signals.fd = -1 };
+	char why[40];
 	int err = loop_init(&s.loop);
 
 	if (err) {
-		log_error("%s", strerror(-err));
+		log_error("%s%s", why_no_loop(&s.loop, why), strerror(-err));
 		return -1;
 	}
 	outgoing_init(&s.outgoing);

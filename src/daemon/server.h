@@ -5,13 +5,25 @@
 #ifndef DAEMON_SERVER_H
 #define DAEMON_SERVER_H
 
+#include <net/if.h>
+
 #include "daemon/lookup.h"
 #include "daemon/worker.h"
 
-/* A socket that listens, where, and what for. */
+/**
+ * struct listening - a socket that listens, where, and what for
+ * @fd:		its number stays when another socket takes its place
+ * @lacks:	of enum sock_lack
+ * @device:	the interface of a link-local address, else "": one that was
+ *		made anew has another index
+ *
+ * Once its worker runs, that alone changes it.
+ */
 struct listening {
 	int fd;
 	struct addr at;
+	unsigned lacks;
+	char device[IF_NAMESIZE];
 	const struct rule *rule;
 };
 

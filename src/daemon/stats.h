@@ -44,14 +44,16 @@ enum flow_end {
  * @ended:	by enum flow_end; accepted = ended + those open now
  * @up, @down:	bytes delivered to targets and to clients, by flows that ended
  * @accept_errors: accept4(2) failed, but for EAGAIN
- * @accept_pauses: a listener was left alone for a while, for want of
- *		descriptors or memory
+ * @accept_pauses: accept was paused on a listening socket, for want of
+ *		descriptors or memory or because it failed again and again
+ * @accept_reopened: a listening socket that did not listen any more was
+ *		replaced
  */
 struct stats {
 	counter accepted, connected;
 	counter ended[FLOW_END_COUNT];
 	counter up, down;
-	counter accept_errors, accept_pauses;
+	counter accept_errors, accept_pauses, accept_reopened;
 };
 
 extern const char *const flow_end_names[FLOW_END_COUNT];

@@ -84,6 +84,7 @@ int worker_init(struct worker *w, struct server *server, unsigned index)
 	int err;
 
 	memset(w, 0, sizeof(*w));
+	w->reserve = -1;
 	w->server = server;
 	w->outgoing = &server->outgoing;
 	w->conf = conf;
@@ -92,10 +93,12 @@ int worker_init(struct worker *w, struct server *server, unsigned index)
 	list_init(&w->flows);
 	list_init(&w->inbox);
 	pthread_mutex_init(&w->lock, NULL);
-	w->reserve = open("/dev/null", O_RDONLY | O_CLOEXEC);
-	err = w->reserve < 0 ? -errno : loop_init(&w->loop);
-	if (err) {
-		close_fd(w->reserve);
+	err = loop_init(&w->loop);
+	if (err)
+		return err;
+	if (!worker_has_reserve(w)) {
+		err = -errno;
+		loop_fini(&w->loop);
 		return err;
 	}
 	err = relay_env_init(&w->env, &w->loop, conf->buffer_size,
@@ -129,11 +132,12 @@ void worker_fini(struct worker *w)
 	pthread_mutex_destroy(&w->lock);
 }
 
-/* Whether the reserve is there, or could be put back. */
+/* Whether the reserve is there, or could be put back: any descriptor will do,
+ * so it needs no file. */
 bool worker_has_reserve(struct worker *w)
 {
 	if (w->reserve < 0)
-		w->reserve = open("/dev/null", O_RDONLY | O_CLOEXEC);
+		w->reserve = fcntl(w->loop.wake.fd, F_DUPFD_CLOEXEC, 0);
 	return w->reserve >= 0;
 }
 

@@ -72,10 +72,22 @@ static void clock_ready(struct watch *w)
 	timers_run(&loop->timers, now_ns());
 }
 
+/* Watches what a loop needs itself. Return: 0, or a negative errno. */
+static int watch_own(struct loop *loop, struct watch *w, int fd,
+		     const char *what, void (*fn)(struct watch *))
+{
+	int err = fd < 0 ? -errno : 0;
+
+	w->fd = fd;
+	loop->refused = err ? what : NULL;
+	return err ? err : loop_watch(loop, w, fd, EPOLLIN, fn);
+}
+
 /**
  * loop_init() - make a loop
  *
- * Return: 0, or a negative errno and nothing is left behind.
+ * Return: 0, or a negative errno and nothing is left behind; @loop->refused
+ *	names what could not be made.
  */
 int loop_init(struct loop *loop)
 {
@@ -90,21 +102,17 @@ int loop_init(struct loop *loop)
 	list_init(&loop->soon);
 	list_init(&loop->again);
 	doubts_init(&loop->doubts);
-	if (loop->epfd < 0)
+	if (loop->epfd < 0) {
+		loop->refused = "epoll";
 		return -errno;
-
-	loop->wake.fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
-	err = loop->wake.fd < 0 ? -errno
-				: loop_watch(loop, &loop->wake, loop->wake.fd,
-					     EPOLLIN, drain_counter);
-	if (!err) {
-		loop->clock.fd = timerfd_create(CLOCK_MONOTONIC,
-						TFD_NONBLOCK | TFD_CLOEXEC);
-		err = loop->clock.fd < 0
-			      ? -errno
-			      : loop_watch(loop, &loop->clock, loop->clock.fd,
-					   EPOLLIN, clock_ready);
 	}
+	err = watch_own(loop, &loop->wake, eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC),
+			"eventfd", drain_counter);
+	if (!err)
+		err = watch_own(loop, &loop->clock,
+				timerfd_create(CLOCK_MONOTONIC,
+					       TFD_NONBLOCK | TFD_CLOEXEC),
+				"timerfd", clock_ready);
 	if (err)
 		loop_fini(loop);
 	return err;

@@ -68,6 +68,7 @@ struct job {
  *		to what they have asked for
  * @bulk:	set by whoever moved much in this turn: what comes next is not
  *		worth looking for, since more of it comes at once for waiting
+ * @refused:	what loop_init() could not make, NULL if it failed otherwise
  */
 struct loop {
 	int epfd;
@@ -81,6 +82,7 @@ struct loop {
 	bool flush_due;
 	bool bulk;
 	uint64_t turns;
+	const char *refused;
 };
 
 int loop_init(struct loop *loop);

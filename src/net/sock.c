@@ -9,6 +9,7 @@
 #include <linux/sockios.h>
 #include <linux/tcp.h>
 #include <poll.h>
+#include <stdatomic.h>
 #include <string.h>
 #include <sys/ioctl.h>
 
@@ -21,11 +22,51 @@ enum {
 	STATE_FIN_WAIT2 = 5,
 };
 
+/* Sockets that are TCP because the kernel refused MPTCP; of all threads. */
+static _Atomic uint64_t mptcp_refused;
+
+uint64_t sock_mptcp_refused(void)
+{
+	return atomic_load_explicit(&mptcp_refused, memory_order_relaxed);
+}
+
 static int set(int fd, int level, int option, int value)
 {
 	int err = setsockopt(fd, level, option, &value, sizeof(value));
 
 	return err < 0 ? -errno : 0;
+}
+
+/* Return: as socket(2). */
+static int open_stream(int family, const struct tuning *t)
+{
+	int type = SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, fd;
+
+	if (!t->mptcp)
+		return socket(family, type, 0);
+	fd = socket(family, type, IPPROTO_MPTCP);
+	if (fd >= 0 || sock_is_shortage(errno))
+		return fd;
+	fd = socket(family, type, 0);
+	if (fd >= 0)
+		atomic_fetch_add_explicit(&mptcp_refused, 1,
+					  memory_order_relaxed);
+	return fd;
+}
+
+/* Sets what improves a connection and does no harm where it is refused. */
+static void improve(int fd)
+{
+	(void)set(fd, IPPROTO_TCP, TCP_NODELAY, 1);
+	sock_keep_urgent(fd);
+}
+
+/* Needed at :: alone, which would take IPv4 clients too. */
+static int set_v6only(int fd, const struct addr *at)
+{
+	int err = set(fd, IPPROTO_IPV6, IPV6_V6ONLY, 1);
+
+	return addr_is_any(at) ? err : 0;
 }
 
 /**
@@ -34,24 +75,24 @@ static int set(int fd, int level, int option, int value)
  * @backlog:	as for listen(2)
  * @t:		settings
  *
- * Accepted sockets inherit all that is set here (K35), which saves calls.
+ * Accepted sockets inherit all that is set here (K35), which saves calls. What
+ * only improves a connection may be refused: see sock_lacks().
  *
  * Return: descriptor, or a negative errno.
  */
 int sock_listen(const struct addr *at, int backlog, const struct tuning *t)
 {
-	cleanup(close_fdp) int fd =
-		socket(at->sa.sa_family,
-		       SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
-	int err;
+	cleanup(close_fdp) int fd = open_stream(at->sa.sa_family, t);
+	int err = 0;
 
 	if (fd < 0)
 		return -errno;
-	err = set(fd, SOL_SOCKET, SO_REUSEADDR, 1);
-	if (!err && at->sa.sa_family == AF_INET6)
-		err = set(fd, IPPROTO_IPV6, IPV6_V6ONLY, 1);
-	if (!err)
-		err = sock_prepare(fd);
+	(void)set(fd, SOL_SOCKET, SO_REUSEADDR, 1);
+	improve(fd);
+	if (at->sa.sa_family == AF_INET6)
+		err = set_v6only(fd, at);
+	if (!err && t->freebind)
+		err = tune_freebind(fd);
 	if (!err)
 		err = tune(fd, t);
 	if (err)
@@ -86,16 +127,13 @@ int sock_accept(int listener, struct addr *from)
  */
 int sock_connect(const struct addr *to, const struct tuning *t)
 {
-	cleanup(close_fdp) int fd =
-		socket(to->sa.sa_family,
-		       SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+	cleanup(close_fdp) int fd = open_stream(to->sa.sa_family, t);
 	int err;
 
 	if (fd < 0)
 		return -errno;
-	err = sock_prepare(fd);
-	if (!err)
-		err = tune(fd, t);
+	improve(fd);
+	err = tune(fd, t);
 	if (err)
 		return err;
 	sock_set_abortive(fd, true);
@@ -211,6 +249,38 @@ int sock_prepare(int fd)
 	return err ? err : set(fd, SOL_SOCKET, SO_OOBINLINE, 1);
 }
 
+/*
+ * Has urgent data arrive in its place. An accepted socket inherits that, unless
+ * its listener is MPTCP, which refuses it, and it is not.
+ */
+void sock_keep_urgent(int fd)
+{
+	(void)set(fd, SOL_SOCKET, SO_OOBINLINE, 1);
+}
+
+/* Whether an option that was set is not. */
+static bool lacks(int fd, int level, int option)
+{
+	int value = 1;
+	socklen_t len = sizeof(value);
+
+	return !getsockopt(fd, level, option, &value, &len) && !value;
+}
+
+/* Return: of enum sock_lack, what a socket of sock_listen() does not have. */
+unsigned sock_lacks(int fd)
+{
+	unsigned set = 0;
+
+	if (lacks(fd, IPPROTO_TCP, TCP_NODELAY))
+		set |= SOCK_LACKS_NODELAY;
+	if (lacks(fd, SOL_SOCKET, SO_OOBINLINE))
+		set |= SOCK_LACKS_OOBINLINE;
+	if (lacks(fd, SOL_SOCKET, SO_REUSEADDR))
+		set |= SOCK_LACKS_REUSEADDR;
+	return set;
+}
+
 /**
  * sock_unanswered_ms() - how long the peer owes an answer to a window probe
  *
@@ -294,6 +364,16 @@ static bool get_read(int fd, struct tcp_info *info, uint64_t *read)
 	return true;
 }
 
+/* MPTCP counts a FIN nowhere, and bytes of one path alone. */
+static bool is_mptcp(int fd)
+{
+	int protocol = 0;
+	socklen_t len = sizeof(protocol);
+
+	return !getsockopt(fd, SOL_SOCKET, SO_PROTOCOL, &protocol, &len) &&
+	       protocol == IPPROTO_MPTCP;
+}
+
 /**
  * sock_heard_fin() - whether the peer's FIN has arrived, read or not
  * @read:	bytes that have been read from the socket, ever
@@ -305,7 +385,7 @@ bool sock_heard_fin(int fd, uint64_t read)
 	struct tcp_info info;
 	uint64_t all;
 
-	return !get_read(fd, &info, &all) || all > read;
+	return is_mptcp(fd) || !get_read(fd, &info, &all) || all > read;
 }
 
 /* Bytes that have been read from a socket so far, for sock_heard_fin(). */

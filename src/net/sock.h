@@ -14,6 +14,13 @@
 #include "net/addr.h"
 #include "net/tune.h"
 
+/* Options that improve a connection and that the kernel has refused. */
+enum sock_lack {
+	SOCK_LACKS_NODELAY = 1,
+	SOCK_LACKS_OOBINLINE = 2,
+	SOCK_LACKS_REUSEADDR = 4,
+};
+
 int sock_listen(const struct addr *at, int backlog, const struct tuning *t);
 int sock_accept(int listener, struct addr *from);
 int sock_connect(const struct addr *to, const struct tuning *t);
@@ -23,6 +30,9 @@ bool sock_is_local(const struct addr *to);
 bool sock_is_self(int fd, const struct addr *to);
 bool sock_is_shortage(int err);
 int sock_prepare(int fd);
+void sock_keep_urgent(int fd);
+unsigned sock_lacks(int fd);
+uint64_t sock_mptcp_refused(void);
 unsigned sock_unanswered_ms(int fd);
 int sock_nonblock(int fd);
 

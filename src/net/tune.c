@@ -75,6 +75,18 @@ int tune(int fd, const struct tuning *t)
 	return err;
 }
 
+/* Lets a socket be bound to an address that the machine does not have yet.
+ * Return: 0, or a negative errno. */
+int tune_freebind(int fd)
+{
+	int family = AF_INET;
+	socklen_t len = sizeof(family);
+
+	(void)getsockopt(fd, SOL_SOCKET, SO_DOMAIN, &family, &len);
+	return family == AF_INET6 ? set(fd, IPPROTO_IPV6, IPV6_FREEBIND, 1)
+				  : set(fd, IPPROTO_IP, IP_FREEBIND, 1);
+}
+
 /* Has silent peers asked. Return: 0, or a negative errno. */
 int tune_keepalive(int fd, const struct keepalive *k)
 {
@@ -87,29 +99,62 @@ int tune_keepalive(int fd, const struct keepalive *k)
 	return err ? err : set(fd, SOL_SOCKET, SO_KEEPALIVE, 1);
 }
 
+/* A socket to try settings on; clears @got->mptcp if that is refused. */
+static int open_any(const struct tuning *t, struct tuning *got, int *err)
+{
+	int fd = -1;
+
+	if (t->mptcp) {
+		fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, IPPROTO_MPTCP);
+		got->mptcp = fd >= 0;
+		*err = fd < 0 ? -errno : 0;
+	}
+	if (fd < 0)
+		fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	if (fd < 0)
+		fd = socket(AF_INET6, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	return fd;
+}
+
+/* As set_all(), with what the user has asked of listening sockets alone. */
+static const char *set_requested(int fd, const struct tuning *t, int *err)
+{
+	const char *refused = set_all(fd, t, err);
+
+	if (refused)
+		return refused;
+	if (t->freebind)
+		*err = tune_freebind(fd);
+	if (*err)
+		return "freebind";
+	if (t->keepalive.requested && t->keepalive.idle_s)
+		*err = tune_keepalive(fd, &t->keepalive);
+	return *err ? "keepalive" : NULL;
+}
+
 /**
  * tune_try() - set all on a socket that is used for nothing else
  * @got:	filled in with @t, but for sizes of buffers that the kernel has
- *		made smaller
+ *		made smaller, and MPTCP where there is only TCP
  * @err:	filled in with a negative errno if something was refused
  *
  * Return: NULL, or the name of what was refused.
  */
 const char *tune_try(const struct tuning *t, struct tuning *got, int *err)
 {
-	cleanup(close_fdp) int fd =
-		socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	cleanup(close_fdp) int fd = -1;
 	const char *refused;
+	int no_mptcp = 0;
 
 	*got = *t;
 	*err = 0;
+	fd = open_any(t, got, &no_mptcp);
 	if (fd < 0)
-		fd = socket(AF_INET6, SOCK_STREAM | SOCK_CLOEXEC, 0);
-	if (fd < 0)
-		return NULL; /* who listens will say so */
-	refused = set_all(fd, t, err);
+		return NULL; /* listening will fail, and say so */
+	refused = set_requested(fd, t, err);
 	if (refused)
 		return refused;
+	*err = no_mptcp;
 	if (t->rcvbuf)
 		got->rcvbuf = get_half(fd, SO_RCVBUF);
 	if (t->sndbuf)

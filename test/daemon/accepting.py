@@ -37,7 +37,7 @@ def want_of_something_makes_clients_wait_for_a_moment(t):
     serve(t, s, backend, 5)
     c = s.stats_at_rest()["connections"]
     equal((c["accepted"], c["accept_errors"], c["accept_pauses"]), (5, 2, 2), f"accepted, errors and pauses in {c}")
-    check(s.err.find("warning: .*clients must wait: "), s.err.lines)
+    check(s.err.find("warning: accept paused for 100 ms on "), s.err.lines)
 
 
 def ends_of(t, s, client):

@@ -1,8 +1,14 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
 """Where it listens, and which address of a target it takes."""
-from kit import check, connect, equal, need_ipv6, run, test, told
+import os
+import re
+import subprocess
+import sys
+
+from kit import Skip, check, connect, equal, need_ipv6, proc, run, test, told
 from kit.names import with_hosts
+from kit.netns import need
 from kit.sluice import split_address
 from kit.strace import Strace
 
@@ -149,6 +155,113 @@ def a_name_to_listen_at_is_every_address_of_it(t):
     equal(sorted(host for host, _ in s.addrs), ["127.0.0.1", "::1"], "addresses")
     for addr in s.addrs:
         served(t, addr, backend)
+
+
+def alone(t, script, hosts=""):
+    """Words before the program, so that it has a network of its own, set up by @script, and an /etc/hosts."""
+    need("unshare")
+    wrap = ["unshare", "-n"]
+    if os.system("unshare -n true 2>/dev/null"):
+        raise Skip("no network namespaces here")
+    return wrap + ["sh", "-c", "ip link set lo up; " + script + ' && exec "$@"', "sh"] + (with_hosts(t, hosts) if hosts else [])
+
+
+def inside(s, *words):
+    """Runs a program in its network. Return: what it printed."""
+    return subprocess.run(["nsenter", "-n", "-t", str(s.pid), *words], stdin=subprocess.DEVNULL, check=True, text=True,
+                          stdout=subprocess.PIPE, timeout=20).stdout
+
+
+def connects(s, host, port, scope=""):
+    """Whether somebody in its network can connect there."""
+    return "yes" in inside(s, sys.executable, "-c", f"""
+import socket
+try:
+    socket.create_connection(({host + scope!r}, {port}), 5)
+    print("yes")
+except ConnectionResetError:  # accepted, and reset again
+    print("yes")
+except OSError as e:
+    print(e)
+""")
+
+
+NO_IPV6 = "echo 1 >/proc/sys/net/ipv6/conf/all/disable_ipv6"
+
+
+@test()
+def of_a_name_the_addresses_that_this_machine_does_not_have_are_left_out_with_a_warning(t):
+    need_ipv6()
+    hosts = "::1 here\n127.0.0.1 here\n::1 six\n"
+    s = t.sluice("here:0", "127.0.0.1:9", wrap=alone(t, NO_IPV6, hosts))
+    equal([host for host, _ in s.addrs], ["127.0.0.1"], "addresses")
+    check(s.err.find(rf"^sluice: warning: here: \[::1\]:{s.addr[1]} left out: "), s.err.lines)
+    check(connects(s, *s.addr), "it does not listen")
+    for one in "six", "[::1]":  # no other remains
+        status, _, err = t.sluice(f"{one}:0", "127.0.0.1:9", wrap=alone(t, NO_IPV6, hosts), ready=False).result()
+        check(status == 1 and len(err) == 1 and "[::1]:0: Cannot assign" in err[0], f"exit {status}, {err}")
+
+
+# Only IPv6 has these ports: one that the kernel chooses for IPv4 is free there.
+TAKE_PORTS = """
+import os, socket, sys
+held = []
+with open("/proc/sys/net/ipv4/ip_local_port_range", "w") as f:
+    f.write("40000 40099")
+for port in range(40000, 40100):
+    if port in FREE:
+        continue
+    s = socket.socket(socket.AF_INET6)
+    s.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
+    s.bind(("::", port))
+    s.listen()
+    os.set_inheritable(s.fileno(), True)
+    held.append(s)
+os.execvp(sys.argv[1], sys.argv[1:])
+"""
+
+
+@test()
+def a_port_that_the_kernel_chooses_is_free_in_both_families(t):
+    need_ipv6()
+    for n in range(5):
+        take = TAKE_PORTS.replace("FREE", "range(40000, 40100, 2)")
+        s = t.sluice("0", "127.0.0.1:9", wrap=alone(t, "true") + [sys.executable, "-c", take])
+        equal(sorted(host for host, _ in s.addrs), ["0.0.0.0", "::"], "addresses")
+        equal(s.addrs[0][1], s.addrs[1][1], "the port of both")
+        check(s.addrs[0][1] % 2 == 0, f"port {s.addrs[0][1]}, which is taken")
+        equal(len(s.err.lines), 3, f"lines: {s.err.lines}")
+    take = TAKE_PORTS.replace("FREE", "()")
+    status, _, err = t.sluice("0", "127.0.0.1:9", wrap=alone(t, "true") + [sys.executable, "-c", take], ready=False).result()
+    check(status == 1 and len(err) == 1 and re.search(r"Address already in use \(\d+ other ports tried\)", err[0]),
+          f"exit {status}, {err}")
+
+
+@test(each=[{"to": a} for a in ("192.0.2.77", "2001:db8::77")])
+def with_freebind_it_listens_at_an_address_that_comes_later(t):
+    need_ipv6()
+    to = t.way.pop("to")
+    listen = f"[{to}]:7000" if ":" in to else f"{to}:7000"
+    status, _, err = t.sluice(listen, "127.0.0.1:9", wrap=alone(t, "true"), ready=False).result()
+    check(status == 1 and "Cannot assign" in err[0], f"without: exit {status}, {err}")
+    s = t.sluice("--freebind", listen, "127.0.0.1:9", wrap=alone(t, "true"))
+    check(not connects(s, to, 7000), "somebody listens there already")
+    inside(s, "ip", "addr", "add", to + ("/128" if ":" in to else "/32"), "dev", "lo", *(["nodad"] if ":" in to else []))
+    check(proc.wait_for(lambda: connects(s, to, 7000)), "it does not listen there")
+
+
+@test()
+def a_link_local_address_is_listened_at_again_when_its_interface_is_made_anew(t):
+    need_ipv6()
+    make = "ip link add d0 type veth peer name d1 && ip link set d1 up && ip link set d0 up && ip addr add fe80::7/64 dev d0 nodad"
+    s = t.sluice("[fe80::7%d0]:7000", "127.0.0.1:9", wrap=alone(t, make))
+    check(connects(s, "fe80::7", 7000, "%d0"), "it does not listen")
+    inside(s, "ip", "link", "del", "d0")
+    inside(s, "sh", "-c", "ip link add x0 type veth peer name x1")  # so that the index is another
+    inside(s, "sh", "-c", make)
+    check(proc.wait_for(lambda: connects(s, "fe80::7", 7000, "%d0")), "it does not listen again")
+    check(s.err.find(r"warning: listening socket failed on \[fe80::7%.*\]:7000: its interface was replaced"), s.err.lines)
+    check(s.err.find(r"warning: listening socket replaced on \[fe80::7%d0\]:7000"), s.err.lines)
 
 
 if __name__ == "__main__":

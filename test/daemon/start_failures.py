@@ -180,5 +180,17 @@ def without_any_thread_messages_are_written_at_the_end_all_the_same(t):
     equal(s.wait(), 2, "exit status with a stderr that takes nothing")
 
 
+@test()
+def without_dev_null_it_works(t):
+    if os.geteuid() != 0:
+        raise Skip("only root can give it a /dev of its own")
+    if os.system("unshare -m true 2>/dev/null"):
+        raise Skip("no mount namespaces here")
+    backend = t.backend()
+    s = t.forward(backend, wrap=["unshare", "-m", "sh", "-c", 'mount -t tmpfs none /dev && exec "$@"', "sh"])
+    client, server = t.pair(s, backend)
+    exchange(client, server, 1, 1000)
+
+
 if __name__ == "__main__":
     run()

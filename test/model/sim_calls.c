@@ -240,6 +240,10 @@ WRAP(int, getsockopt, int fd, int level, int option, void *value, socklen_t *len
 
 	if (!f)
 		return __real_getsockopt(fd, level, option, value, len);
+	if (level == SOL_SOCKET && option == SO_PROTOCOL) {
+		*(int *)value = IPPROTO_TCP;
+		return 0;
+	}
 	if (level != IPPROTO_TCP || option != TCP_INFO || *len < sizeof(info))
 		sim_fail("an unknown socket option");
 	begin(CALL_OTHER, f->sock);

@@ -190,6 +190,33 @@ START_TEST(want_of_something_is_told_from_other_errors)
 }
 END_TEST
 
+/* Where MPTCP is, a FIN is no byte of its TCP: there is no telling (else the end
+ * of a connection would be taken for a reset). Elsewhere this is TCP. */
+START_TEST(a_fin_over_mptcp_is_heard)
+{
+	static const struct tuning mptcp = { .mptcp = true };
+	struct addr at, from, to;
+	int listener, fd[2];
+	char buf[16];
+
+	ck_assert_int_eq(addr_parse_ip(&at, "127.0.0.1", 0), 0);
+	listener = sock_listen(&at, 5, &mptcp);
+	addr_of(listener, &to);
+	fd[0] = sock_connect(&to, &mptcp);
+	ck_assert_int_gt(peer_wait(listener, POLLIN, SOON_MS), 0);
+	fd[1] = sock_accept(listener, &from);
+	ck_assert_int_gt(peer_wait(fd[0], POLLOUT, SOON_MS), 0);
+	ck_assert_int_eq(write(fd[0], "0123456789", 10), 10);
+	ck_assert_int_eq(shutdown(fd[0], SHUT_WR), 0);
+	ck_assert_int_gt(peer_wait(fd[1], POLLRDHUP, SOON_MS), 0);
+	ck_assert_int_eq(read(fd[1], buf, sizeof(buf)), 10);
+	ck_assert(sock_heard_fin(fd[1], 10));
+	close(fd[0]);
+	close(fd[1]);
+	close(listener);
+}
+END_TEST
+
 int main(void)
 {
 	Suite *s = suite_create("sock");
@@ -204,5 +231,6 @@ int main(void)
 	tcase_add_test(tc, a_close_is_a_fin_or_a_reset_as_asked);
 	tcase_add_test(tc, nonblocking_is_set_where_it_was_not);
 	tcase_add_test(tc, want_of_something_is_told_from_other_errors);
+	tcase_add_test(tc, a_fin_over_mptcp_is_heard);
 	return support_main(s);
 }

@@ -125,3 +125,12 @@ class Row:
         p = subprocess.run(self.inside(ns) + list(words), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                            stderr=subprocess.STDOUT, timeout=within, check=False)
         return p.returncode, p.stdout
+
+
+def run_here(*words):
+    """Runs a program. Return: (exit status, what it printed)."""
+    if not shutil.which(words[0]):
+        raise Skip(f"{words[0]} is not installed")
+    p = subprocess.run(words, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+                       check=False, timeout=10)
+    return p.returncode, p.stdout

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """What /proc says about a process."""
 import ctypes
+import errno
 import fcntl
 import itertools
 import os
@@ -49,6 +50,8 @@ def sockets(pid):
         for fd, what in descriptors(pid).items():
             if what.startswith("socket:"):
                 ours = _libc.syscall(_PIDFD_GETFD, process, fd, 0)
+                if ours < 0 and ctypes.get_errno() == errno.EBADF:
+                    continue  # closed since
                 if ours < 0:
                     raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
                 found.append(socket.socket(fileno=ours))
