@@ -5,8 +5,8 @@
 #include "relay/relay.h"
 
 #include "base/util.h"
+#include "relay/engine.h"
 #include "relay/lane.h"
-#include "relay/uring.h"
 
 #define DEFAULT_SHARE	    (1 << 20)
 #define DEFAULT_LINGER_MS   30000
@@ -42,7 +42,8 @@ int relay_env_init(struct relay_env *env, struct loop *loop, size_t buf_size,
 /* All relays must be done. */
 void relay_env_fini(struct relay_env *env)
 {
-	uring_close(env);
+	if (env->engine)
+		env->engine->ops->close(env);
 	pipes_fini(&env->pipes);
 	bufs_fini(&env->bufs);
 }
@@ -82,9 +83,10 @@ void relay_start(struct relay *r, void (*done)(struct relay *))
 	r->side[0].watch.fn = pump_ready;
 	r->side[1].watch.fn = pump_ready;
 	r->lane[0].use_pipe = r->lane[1].use_pipe = r->env->mode == RELAY_SPLICE;
-	uring_start(r);
-	if (r->env->uring_refused)
-		counter_add(&r->env->tally.fallbacks[FALLBACK_uring], 1);
+	if (r->env->engine)
+		r->env->engine->ops->start(r);
+	if (r->env->refused)
+		counter_add(&r->env->tally.fallbacks[r->env->refused], 1);
 	quiet_begin(r);
 	loop_soon(r->env->loop, &r->job);
 }
