@@ -64,7 +64,7 @@ void announce_ready(const struct server *s, rlim_t descriptors)
 		pipes += s->workers[i].env.pipes.limit;
 	beside = DESCRIPTORS_BESIDE + 4 * s->n_workers + s->n_open;
 	if (s->conf->mode == RELAY_URING)
-		beside += 2 * s->n_workers;
+		beside += s->n_workers;
 	if (splice && !own)
 		beside += 2 * pipes;
 	room = descriptors > beside ? (descriptors - beside) / each : 0;

@@ -30,7 +30,7 @@ struct conf {
 	struct rule *rules;
 	unsigned n_rules;
 	enum relay_mode mode;
-	bool own_pipes, uring_multishot;
+	bool own_pipes;
 	size_t pipe_size, buffer_size;
 	unsigned workers;
 	unsigned connect_timeout_ms, drain_timeout_ms;

@@ -14,7 +14,7 @@
 #include "base/util.h"
 #include "daemon/usage.h"
 #include "relay/defaults.h"
-#include "relay/uring.h"
+#include "relay/engine.h"
 
 #define MOST_WORKERS 1024
 
@@ -32,7 +32,6 @@
 
 static const char *const modes[] = { "splice", "copy", "auto", "uring", NULL };
 static const char *const pipes[] = { "lend", "own", NULL };
-static const char *const receives[] = { "edge", "multishot", NULL };
 static const char *const levels[] = { "error", "warn", "info", "debug", NULL };
 static const char *const formats[] = { "text", "json", NULL };
 
@@ -91,7 +90,7 @@ static const char *set_mode(struct conf *conf, const char *text)
 	const char *why = pick(&n, text, modes,
 			       "the modes are splice, copy, auto and uring");
 
-	if (n == RELAY_URING && !uring_is_built())
+	if (n == RELAY_URING && !engine_of(RELAY_URING))
 		why = "this sluice was built without io_uring; "
 		      "meson setup -Dliburing=enabled builds it with it";
 	conf->mode = (enum relay_mode)n;
@@ -104,16 +103,6 @@ static const char *set_pipes(struct conf *conf, const char *text)
 	const char *why = pick(&n, text, pipes, "pipes are lend or own");
 
 	conf->own_pipes = n;
-	return why;
-}
-
-static const char *set_uring_receive(struct conf *conf, const char *text)
-{
-	unsigned n = 0;
-	const char *why =
-		pick(&n, text, receives, "receives are by edge or multishot");
-
-	conf->uring_multishot = n;
 	return why;
 }
 
@@ -301,7 +290,6 @@ static const struct {
 	{ "version", 'V', no_argument, NULL },
 	{ "mode", 0, required_argument, set_mode },
 	{ "pipes", 0, required_argument, set_pipes },
-	{ "uring-receive", 0, required_argument, set_uring_receive },
 	{ "pipe-size", 0, required_argument, set_pipe_size },
 	{ "buffer-size", 0, required_argument, set_buffer_size },
 	{ "workers", 0, required_argument, set_workers },

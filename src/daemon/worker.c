@@ -16,7 +16,7 @@
 #include "base/util.h"
 #include "daemon/listener.h"
 #include "daemon/server.h"
-#include "relay/uring.h"
+#include "relay/engine.h"
 
 /* Pipes a worker where no quota says less: enough that a lane in flow hardly
  * ever waits, and little beside the sockets. */
@@ -57,17 +57,18 @@ static void worker_init_pipes(struct worker *w)
 }
 
 /* Where it is refused, the bytes are copied without. */
-static void worker_init_uring(struct worker *w)
+static void worker_init_engine(struct worker *w)
 {
+	const struct engine_ops *engine = engine_of(w->conf->mode);
 	int err;
 
-	if (w->conf->mode != RELAY_URING)
+	if (!engine)
 		return;
-	err = uring_open(&w->env, w->conf->uring_multishot);
+	err = engine->open(&w->env);
 	if (!err)
 		return;
 	w->env.mode = RELAY_COPY;
-	w->env.uring_refused = true;
+	w->env.refused = FALLBACK_uring;
 	if (!w->index)
 		log_warn("io_uring refused: %s; it copies instead",
 			 strerror(-err));
@@ -115,7 +116,7 @@ int worker_init(struct worker *w, struct server *server, unsigned index)
 	w->env.linger_ms = conf->linger_ms;
 	w->env.discard_max = conf->discard_max;
 	worker_init_pipes(w);
-	worker_init_uring(w);
+	worker_init_engine(w);
 	return 0;
 }
 

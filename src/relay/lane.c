@@ -9,7 +9,7 @@
  *
  * A conduit is filled only when it is empty. So EAGAIN from a fill speaks of
  * the source alone, EAGAIN from a drain of the sink alone, and each takes away
- * the one readiness bit that it disproves. The next edge brings it back.
+ * the one readiness bit that it disproves. The next edge sets it again.
  *
  * Which error of a side came first decides what 0 means once it is gone. A RST
  * after that peer's FIN is reported as EPIPE, otherwise as ECONNRESET, and only
@@ -23,8 +23,8 @@
 #include "base/probe.h"
 #include "base/util.h"
 #include "net/sock.h"
+#include "relay/engine.h"
 #include "relay/errors.h"
-#include "relay/uring.h"
 
 /* A fill that is no message somebody waits for. */
 #define BULK_FILL ((size_t)16 << 10)
@@ -50,7 +50,8 @@ static void lane_give(struct lane *l)
 /* Throws away what the lane holds. */
 void lane_drop(struct relay *r, struct lane *l, enum tally_drop why)
 {
-	uring_settle(l);
+	if (l->own)
+		r->env->engine->ops->settle(l);
 	counter_add(&r->env->tally.dropped[why], lane_held(l));
 	lane_give(l);
 	l->urgent = false;
@@ -102,7 +103,7 @@ static bool side_heard_fin(const struct relay *r, unsigned i)
 
 	return s->fin ||
 	       sock_heard_fin(s->watch.fd, s->read_before + r->lane[i].read +
-						   uring_ahead(&r->lane[i]));
+						   r->lane[i].ahead);
 }
 
 /* The source said 0: its FIN, unless a write has eaten its RST before. */
@@ -169,8 +170,8 @@ static bool lane_borrow(struct relay *r, unsigned i)
 	struct buf *b;
 	int err;
 
-	if (l->ride) {
-		l->conduit = uring_conduit(l);
+	if (l->own) {
+		l->conduit = l->own;
 		return true;
 	}
 	/* It still has the one that it has just emptied, or one of its own:
@@ -239,24 +240,23 @@ static ssize_t lane_read(struct relay *r, unsigned i)
 	struct lane *l = &r->lane[i];
 	struct conduit *c;
 
-	if (l->ride && (from->urgent || from->failed))
-		uring_leave(l);
 	if (!lane_borrow(r, i))
 		return peek(from->watch.fd);
 	c = l->conduit;
+	if (c == l->own) /* it sees to marks by itself */
+		return c->ops->fill(c, from->watch.fd);
 	if (c->ops->is_pipe)
 		from->watch.ready &= ~LOOP_FRESH;
-	else if (!l->ride && !urgent_look(r, from))
+	else if (!urgent_look(r, from))
 		return -EAGAIN;
-	if (from->urgent && !l->ride)
+	if (from->urgent)
 		return urgent_fill(r, i);
 	return c->ops->fill(c, from->watch.fd);
 }
 
-/* Whether a read may come to something: the ring may be ahead of it. */
 static bool lane_may_read(const struct relay *r, unsigned i)
 {
-	return r->side[i].watch.ready & LOOP_READABLE || uring_ahead(&r->lane[i]);
+	return r->side[i].watch.ready & LOOP_READABLE || r->lane[i].ahead;
 }
 
 /* What a fill of @n bytes says of what is behind them. */
@@ -419,8 +419,8 @@ static enum step lane_discard(struct relay *r, unsigned i)
 
 	if (!lane_may_read(r, i))
 		return STEP_WAIT;
-	if (l->ride && !uring_leave(l))
-		n = uring_discard(l);
+	if (l->own)
+		n = r->env->engine->ops->discard(l);
 	else
 		n = read_away(&r->env->bufs, from->watch.fd);
 	tally_call(&r->env->tally.discard, n > 0 ? (uint64_t)n : 0);

@@ -23,8 +23,8 @@
 
 #include "base/util.h"
 #include "net/sock.h"
+#include "relay/engine.h"
 #include "relay/lane.h"
-#include "relay/uring.h"
 
 /* The pause before memory is asked for again. */
 #define STARVED_MS 10
@@ -132,14 +132,12 @@ static void pump_end(struct relay *r)
 			      : r->stop == RELAY_LINGERED ? DROP_source_reset
 							  : DROP_stopped;
 
-	pump_unlink(r); /* while it is ending, no deadline counts any more */
 	lane_drop(r, &r->lane[0], why);
 	lane_drop(r, &r->lane[1], why);
-	r->ending = !uring_end(r, why);
-	if (r->ending)
-		return;
-	/* Again: a completion that was learned of in there, or by a lane before,
-	 * may have asked for another run. */
+	if (r->env->engine)
+		r->env->engine->ops->stop(r, why);
+	/* Last: what an engine has learned of meanwhile, in there or when a lane
+	 * ran, may have asked for another run. */
 	pump_unlink(r);
 	assert(relay_is_unlinked(r));
 	r->done(r);
@@ -152,16 +150,12 @@ void pump_run(struct job *j)
 	int gone;
 	bool more;
 
-	if (r->ending) {
-		pump_end(r);
-		return;
-	}
 	r->starved = false;
 	if (r->quiet_unset)
 		quiet_begin(r);
 	/* First: what it has eaten, a read shows as 0 (K20). */
 	for (unsigned i = 0; i < 2; i++)
-		if (uring_has_failed(&r->lane[i]))
+		if (r->lane[i].write_failed)
 			lane_run(r, i);
 	side_look(r, 0);
 	side_look(r, 1);
@@ -185,8 +179,5 @@ void pump_ready(struct watch *w)
 	struct side *s = container_of(w, struct side, watch);
 	struct relay *r = relay_of(s);
 
-	/* At once: before the ring receives, which would step over it. */
-	if (w->ready & EPOLLPRI && r->lane[s->index].ride)
-		uring_leave(&r->lane[s->index]);
 	loop_soon(r->env->loop, &r->job);
 }

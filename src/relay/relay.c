@@ -6,8 +6,8 @@
 
 #include "base/util.h"
 #include "relay/defaults.h"
+#include "relay/engine.h"
 #include "relay/lane.h"
-#include "relay/uring.h"
 
 /**
  * relay_env_init() - make what the relays of one thread share
@@ -39,7 +39,8 @@ int relay_env_init(struct relay_env *env, struct loop *loop, size_t buf_size,
 /* All relays must be done. */
 void relay_env_fini(struct relay_env *env)
 {
-	uring_close(env);
+	if (env->engine)
+		env->engine->ops->close(env);
 	pipes_fini(&env->pipes);
 	bufs_fini(&env->bufs);
 }
@@ -79,9 +80,10 @@ void relay_start(struct relay *r, void (*done)(struct relay *))
 	r->side[0].watch.fn = pump_ready;
 	r->side[1].watch.fn = pump_ready;
 	r->lane[0].use_pipe = r->lane[1].use_pipe = r->env->mode == RELAY_SPLICE;
-	uring_start(r);
-	if (r->env->uring_refused)
-		counter_add(&r->env->tally.fallbacks[FALLBACK_uring], 1);
+	if (r->env->engine)
+		r->env->engine->ops->start(r);
+	if (r->env->refused)
+		counter_add(&r->env->tally.fallbacks[r->env->refused], 1);
 	quiet_begin(r);
 	loop_soon(r->env->loop, &r->job);
 }

@@ -24,7 +24,9 @@ enum relay_mode {
 
 /**
  * struct relay_env - what the relays of one thread share
- * @uring:	the ring, NULL without; @uring_refused: it was asked for
+ * @engine:	what takes lanes over from the pump, NULL without: see engine.h
+ * @refused:	why there is none though @mode asks for one, an enum
+ *		tally_fallback
  * @mode:	which conduit a lane borrows when nothing forbids it
  * @own_pipes:	a lane keeps its pipe until the relay ends
  * @share:	bytes that a lane reads in a turn before the others have theirs
@@ -40,8 +42,8 @@ struct relay_env {
 	struct tally tally;
 	struct bufs bufs;
 	struct pipes pipes;
-	struct uring *uring;
-	bool uring_refused;
+	struct engine *engine;
+	enum tally_fallback refused;
 	enum relay_mode mode;
 	bool own_pipes;
 	size_t share;
@@ -99,7 +101,10 @@ enum lane_state {
 /**
  * struct lane - one direction
  * @conduit:	what holds its bytes now, or NULL
- * @ride:	it is on the ring; see uring.h
+ * @own:	the conduit of an engine that moves this lane, NULL without
+ * @ahead:	bytes that such an engine has received and the lane has not read
+ * @write_failed: a write of such an engine has, for good, and the lane has yet
+ *		to learn it
  * @state:	see above
  * @no_pipe:	this socket pair has refused splice(2): use buffers
  * @urgent:	holds an urgent byte, @urgent_byte, and nothing else
@@ -116,7 +121,9 @@ enum lane_state {
  */
 struct lane {
 	struct conduit *conduit;
-	struct ride *ride;
+	struct conduit *own;
+	size_t ahead;
+	bool write_failed;
 	uint8_t state;
 	bool no_pipe;
 	bool urgent;
@@ -145,7 +152,6 @@ enum relay_stop {
  * @wait_ms:	the pause before it next asks
  * @starved:	something could not be done for want of memory
  * @quiet_unset: of that: @quiet is to be set
- * @ending:	it is over but for what the ring still has of it
  * @first_gone:	which side was gone first, -1 if none is
  * @stop:	whether it ended other than by its peers' ends
  * @done:	called exactly once after relay_start(), between batches, with
@@ -160,7 +166,7 @@ struct relay {
 	uint64_t quiet_moved;
 	uint64_t give_up_ns;
 	unsigned wait_ms;
-	bool starved, quiet_unset, ending;
+	bool starved, quiet_unset;
 	int8_t first_gone;
 	uint8_t quiet_looks;
 	enum relay_stop stop;
@@ -169,12 +175,12 @@ struct relay {
 
 /*
  * Whether nothing of a relay is linked anywhere: neither its job, nor a timer, nor
- * a watch in doubt, nor a lane on the ring. Then it may be freed.
+ * a watch in doubt, nor does an engine have a lane of it. Then it may be freed.
  */
 static inline bool relay_is_unlinked(const struct relay *r)
 {
 	for (unsigned i = 0; i < 2; i++)
-		if (!list_empty(&r->side[i].watch.doubt) || r->lane[i].ride)
+		if (!list_empty(&r->side[i].watch.doubt) || r->lane[i].own)
 			return false;
 	return list_empty(&r->job.node) && !timer_is_set(&r->timer) &&
 	       !timer_is_set(&r->quiet);

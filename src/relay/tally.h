@@ -79,8 +79,8 @@ enum tally_drop {
  * struct tally - written by the thread that relays, read by any
  * @source_empty:	EAGAIN from a read: nothing more to read
  * @sink_full:		EAGAIN from a write: the peer takes no more for now
- * @no_memory:		ENOMEM or ENOBUFS from either, tried again later; or the
- *			ring's, see uring.c
+ * @no_memory:		ENOMEM or ENOBUFS from either, tried again later; or
+ *			an engine's
  * @fallbacks:		by enum tally_fallback
  * @choices:	by enum tally_choice
  * @dropped:	bytes, by enum tally_drop; what DISCARD read is in

@@ -38,7 +38,6 @@ WRONG = [
     (["127.0.0.1", TARGET], '"127.0.0.1"', "1 to 65535"),
     (["--mode=fast", "0", TARGET], "--mode=fast", "splice, copy"),
     (["--mode=", "0", TARGET], "--mode=", "splice, copy"),
-    (["--uring-receive=always", "0", TARGET], "--uring-receive=always", "edge or multishot"),
     (["--pipes=mine", "0", TARGET], "--pipes=mine", "lend or own"),
     (["--pipe-size=63K", "0", TARGET], "--pipe-size=63K", "64K to 1G"),
     (["--pipe-size=2G", "0", TARGET], "--pipe-size=2G", "64K to 1G"),
@@ -99,7 +98,7 @@ WRONG = [
 
 # Options with values at the edges of what is right.
 RIGHT = [
-    "--mode=splice", "--mode=copy", "--mode=auto", "--uring-receive=edge", "--uring-receive=multishot", "--pipes=lend", "--pipes=own", "--pipe-size=64K",
+    "--mode=splice", "--mode=copy", "--mode=auto", "--pipes=lend", "--pipes=own", "--pipe-size=64K",
     "--pipe-size=65536", "--pipe-size=1G", "--pipe-size=1m", "--buffer-size=4K", "--buffer-size=16M", "--workers=1",
     "--workers=64", "--connect-timeout=1ms", "--connect-timeout=7", "--drain-timeout=0", "--drain-timeout=2m",
     "--drain-timeout=1h", "--log-level=warn", "--log-level=info", "--log-level=debug", "--stats", "--stats=text",

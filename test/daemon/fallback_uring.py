@@ -19,10 +19,10 @@ def a_build_without_says_how_to_build_with_it_and_exits_with_2(t):
     check("--mode=uring" in err[0] and "meson setup -Dliburing=enabled" in err[0], err[0])
 
 
-def refused(t, error, how, call="io_uring_setup"):
+def refused(t, error, call="io_uring_setup"):
     backend = t.backend()
     strace = Strace(t, f"{call}:error={error}", trace=call)
-    s = t.forward(backend, "--mode=uring", f"--uring-receive={how}", "--workers=2", wrap=strace.wrap)
+    s = t.forward(backend, "--mode=uring", "--workers=2", wrap=strace.wrap)
     equal(sum("io_uring refused" in line for line in s.err.lines), 1, f"lines about {error} in {s.err.lines}")
     check(s.err.find("ready: 2 workers, copy, "), "it does not say that it copies")
     for n in range(3):
@@ -37,10 +37,9 @@ def a_kernel_that_refuses_is_said_once_and_counted_and_the_bytes_are_copied(t):
     if not uring_is_built():
         raise Skip("built without io_uring")
     for error in "EPERM", "ENOSYS", "EINVAL", "ENOMEM", "EMFILE":
-        refused(t, error, "edge")
-    refused(t, "EPERM", "multishot")
+        refused(t, error)
     if "uring" in EACH_MODE:
-        refused(t, "ENOMEM", "multishot", call="io_uring_register")
+        refused(t, "ENOMEM", call="io_uring_register")
 
 
 def need_uring():
@@ -48,15 +47,12 @@ def need_uring():
         raise Skip("built without io_uring, or io_uring refused")
 
 
-RECEIVES = [{"mode": "uring", "uring-receive": how} for how in ("edge", "multishot")]
-
-
-@test(each=RECEIVES)
+@test()
 def a_kernel_that_now_and_then_takes_no_request_is_asked_again(t):
     need_uring()
     backend = t.backend()
     strace = Strace(t, "io_uring_enter:error=EAGAIN:when=2+3", trace="io_uring_enter")
-    s = t.forward(backend, wrap=strace.wrap)
+    s = t.forward(backend, "--mode=uring", wrap=strace.wrap)
     for n in range(4):
         exchange(*t.pair(s, backend), n, MIB)
     totals = s.stats_when(lambda totals: totals["bytes"]["delivered"] == 8 * MIB)
@@ -64,11 +60,11 @@ def a_kernel_that_now_and_then_takes_no_request_is_asked_again(t):
     check(any("INJECTED" in line for line in strace.lines()), "no call has failed")
 
 
-@test(each=RECEIVES)
+@test()
 def a_kernel_that_takes_no_request_for_a_while_is_asked_a_hundred_times_a_second(t):
     need_uring()
     backend = t.backend()
-    s = t.forward(backend, "--workers=1")
+    s = t.forward(backend, "--mode=uring", "--workers=1")
     client, server = t.pair(s, backend)
     exchange(client, server, 1, 100 * KIB)
     strace = Attached(t, s, "io_uring_enter:error=EAGAIN", trace="io_uring_enter")
@@ -81,17 +77,6 @@ def a_kernel_that_takes_no_request_for_a_while_is_asked_a_hundred_times_a_second
     strace.close()
     receive(server, 2, 1000)
     exchange(client, server, 3, 100 * KIB)
-
-
-@test()
-def by_either_receive_bytes_go_both_ways(t):
-    need_uring()
-    for how in "edge", "multishot":
-        backend = t.backend()
-        s = t.forward(backend, "--mode=uring", f"--uring-receive={how}")
-        for n in range(10):
-            exchange(*t.pair(s, backend), n, 1 + n * MIB // 5)
-        equal(sum(s.stats()["fallbacks"].values()), 0, "fallbacks")
 
 
 if __name__ == "__main__":

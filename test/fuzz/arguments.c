@@ -12,13 +12,13 @@
 
 #include "daemon/conf.h"
 #include "fuzz/fuzz.h"
+#include "relay/engine.h"
 
 const char *const fuzz_words[] = {
 	"--mode=splice\n",
 	"--mode=copy\n",
 	"--mode=auto\n",
 	"--mode=uring\n",
-	"--uring-receive=multishot\n",
 	"--pipe-size=64K\n",
 	"--pipes=own\n",
 	"--buffer-size=4K\n",
@@ -91,7 +91,7 @@ static void check_rule(const struct rule *r)
 /* What server_run() relies on. */
 static void check_conf(const struct conf *c)
 {
-	promise(c->mode <= RELAY_URING);
+	promise(c->mode <= RELAY_AUTO || engine_of(c->mode));
 	promise(c->pipe_size >= PIPE_LEAST && c->pipe_size <= PIPE_MOST);
 	promise(c->buffer_size >= 4096 && c->buffer_size <= 16 << 20);
 	promise(c->workers >= 1 && c->workers <= 1024);

@@ -1,45 +1,39 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What io_uring does to urgent data, and how it tells that it has work.
+ * What io_uring does to urgent data, and when a request that does not wait is over.
  */
 #include <liburing.h>
 #include <poll.h>
 #include <stdio.h>
-#include <sys/eventfd.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include "kernel/scene.h"
 
-#define DEFERRED (IORING_SETUP_SINGLE_ISSUER | IORING_SETUP_DEFER_TASKRUN)
-
-/* A ring, and a receive that waits in it for what fd[1] is sent. */
-static void scene_waits(struct io_uring *ring, unsigned flags, int fd[2],
-			char *buf, size_t n)
+static void scene_open(struct io_uring *ring, int fd[2])
 {
-	struct io_uring_sqe *sqe;
 	int one = 1;
 
-	ck_assert_int_eq(io_uring_queue_init(8, ring, flags), 0);
+	ck_assert_int_eq(io_uring_queue_init(8, ring, 0), 0);
 	scene_pair(fd);
 	ck_assert_int_eq(setsockopt(fd[1], SOL_SOCKET, SO_OOBINLINE, &one,
 				    sizeof(one)),
 			 0);
-	sqe = io_uring_get_sqe(ring);
-	ck_assert_ptr_nonnull(sqe);
-	io_uring_prep_recv(sqe, fd[1], buf, n, 0);
-	ck_assert_int_eq(io_uring_submit(ring), 1);
 }
 
-/* Asks for whatever is in flight to end. */
-static void cancel(struct io_uring *ring)
+static void scene_end(struct io_uring *ring, int fd[2])
+{
+	io_uring_queue_exit(ring);
+	scene_close(fd);
+}
+
+static struct io_uring_sqe *request(struct io_uring *ring)
 {
 	struct io_uring_sqe *sqe = io_uring_get_sqe(ring);
 
 	ck_assert_ptr_nonnull(sqe);
-	io_uring_prep_cancel64(sqe, 0, IORING_ASYNC_CANCEL_ANY);
-	ck_assert_int_eq(io_uring_submit(ring), 1);
+	return sqe;
 }
 
 static int result(struct io_uring *ring)
@@ -53,13 +47,38 @@ static int result(struct io_uring *ring)
 	return res;
 }
 
+/* Return: what the only request came to, which is over when the call returns. */
+static int result_now(struct io_uring *ring)
+{
+	ck_assert_int_eq(io_uring_submit(ring), 1);
+	ck_assert_uint_eq(io_uring_cq_ready(ring), 1);
+	return result(ring);
+}
+
+static int read_now(struct io_uring *ring, int fd)
+{
+	char buf[8];
+
+	io_uring_prep_recv(request(ring), fd, buf, sizeof(buf), MSG_DONTWAIT);
+	return result_now(ring);
+}
+
+static int write_now(struct io_uring *ring, int fd, const void *buf, size_t n)
+{
+	io_uring_prep_send(request(ring), fd, buf, n,
+			   MSG_DONTWAIT | MSG_NOSIGNAL);
+	return result_now(ring);
+}
+
 START_TEST(a_receive_that_waits_takes_an_urgent_byte_for_an_ordinary_one)
 {
 	struct io_uring ring;
 	int fd[2], at = 1;
 	char buf[8];
 
-	scene_waits(&ring, 0, fd, buf, sizeof(buf));
+	scene_open(&ring, fd);
+	io_uring_prep_recv(request(&ring), fd[1], buf, sizeof(buf), 0);
+	ck_assert_int_eq(io_uring_submit(&ring), 1);
 	ck_assert_int_eq(send(fd[0], "U", 1, MSG_OOB), 1);
 	ck_assert_int_eq(result(&ring), 1);
 	ck_assert_int_eq(buf[0], 'U');
@@ -67,67 +86,62 @@ START_TEST(a_receive_that_waits_takes_an_urgent_byte_for_an_ordinary_one)
 	ck_assert_int_eq(ioctl(fd[1], SIOCATMARK, &at), 0);
 	ck_assert_int_eq(at, 0);
 	ck_assert_int_eq(peer_wait(fd[1], POLLPRI, NEVER_MS), -ETIMEDOUT);
-	io_uring_queue_exit(&ring);
-	scene_close(fd);
+	scene_end(&ring, fd);
 }
 END_TEST
 
-START_TEST(a_receive_whose_run_is_deferred_can_be_canceled_before_it_takes_it)
-{
-	struct io_uring ring;
-	int fd[2], at;
-	char buf[8];
-
-	scene_waits(&ring, DEFERRED, fd, buf, sizeof(buf));
-	ck_assert_int_eq(send(fd[0], "U", 1, MSG_OOB), 1);
-	ck_assert_int_gt(peer_wait(fd[1], POLLPRI, SOON_MS), 0);
-	cancel(&ring);
-	result(&ring); /* one of the two, then the other */
-	result(&ring);
-	ck_assert_int_eq(ioctl(fd[1], SIOCATMARK, &at), 0);
-	ck_assert_int_eq(at, 1);
-	ck_assert_int_eq(peer_unread(fd[1]), 1);
-	io_uring_queue_exit(&ring);
-	scene_close(fd);
-}
-END_TEST
-
-START_TEST(an_eventfd_tells_of_work_that_is_deferred)
-{
-	int bell = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC), ep, fd[2];
-	struct io_uring ring;
-	char buf[8];
-
-	scene_waits(&ring, DEFERRED, fd, buf, sizeof(buf));
-	ck_assert_int_eq(io_uring_register_eventfd(&ring, bell), 0);
-	ep = edge_watch(bell, EPOLLIN | EPOLLET);
-	peer_says(fd[0], "abc", 3);
-	ck_assert_uint_eq(edge_next(ep, SOON_MS), EPOLLIN);
-	ck_assert_uint_eq(io_uring_cq_ready(&ring), 0); /* not done yet */
-	ck_assert_int_eq(io_uring_get_events(&ring), 0);
-	ck_assert_int_eq(result(&ring), 3);
-	io_uring_queue_exit(&ring);
-	close(ep);
-	close(bell);
-	scene_close(fd);
-}
-END_TEST
-
-START_TEST(a_request_in_flight_holds_its_socket_open)
+START_TEST(a_receive_that_does_not_wait_stops_at_a_mark)
 {
 	struct io_uring ring;
 	int fd[2];
-	char buf[8];
 
-	scene_waits(&ring, DEFERRED, fd, buf, sizeof(buf));
-	close(fd[1]);
-	ck_assert_int_eq(peer_expect_silence(fd[0], NEVER_MS), 0);
-	cancel(&ring);
-	result(&ring);
-	result(&ring);
-	ck_assert_int_eq(peer_expect_eof(fd[0], SOON_MS), 0);
-	io_uring_queue_exit(&ring);
-	close(fd[0]);
+	scene_open(&ring, fd);
+	peer_says(fd[0], "abc", 3);
+	ck_assert_int_eq(send(fd[0], "U", 1, MSG_OOB), 1);
+	ck_assert_int_gt(peer_wait(fd[1], POLLPRI, SOON_MS), 0);
+	ck_assert_int_eq(read_now(&ring, fd[1]), 3);
+	ck_assert_int_gt(peer_wait(fd[1], POLLPRI, SOON_MS), 0);
+	scene_end(&ring, fd);
+}
+END_TEST
+
+START_TEST(a_receive_that_does_not_wait_is_over_when_submitted)
+{
+	struct io_uring ring;
+	int fd[2];
+
+	scene_open(&ring, fd);
+	ck_assert_int_eq(read_now(&ring, fd[1]), -EAGAIN);
+	peer_says(fd[0], "abc", 3);
+	ck_assert_int_gt(peer_wait(fd[1], POLLIN, SOON_MS), 0);
+	ck_assert_int_eq(read_now(&ring, fd[1]), 3);
+	peer_reset(fd[0]);
+	fd[0] = -1;
+	ck_assert_int_gt(peer_wait(fd[1], POLLRDHUP, SOON_MS), 0);
+	ck_assert_int_eq(read_now(&ring, fd[1]), -ECONNRESET);
+	ck_assert_int_eq(read_now(&ring, fd[1]), 0);
+	scene_end(&ring, fd);
+}
+END_TEST
+
+/* Nor is the rest of a send that could not take all. */
+START_TEST(a_send_that_does_not_wait_is_over_when_submitted)
+{
+	static char much[1 << 20];
+	struct io_uring ring;
+	int fd[2], n;
+
+	scene_open(&ring, fd);
+	ck_assert_int_eq(write_now(&ring, fd[0], "abc", 3), 3);
+	do
+		n = write_now(&ring, fd[0], much, sizeof(much));
+	while (n > 0);
+	ck_assert_int_eq(n, -EAGAIN);
+	peer_reset(fd[1]);
+	fd[1] = -1;
+	ck_assert_int_gt(peer_wait(fd[0], POLLRDHUP, SOON_MS), 0);
+	ck_assert_int_lt(write_now(&ring, fd[0], "abc", 3), 0);
+	scene_end(&ring, fd);
 }
 END_TEST
 
@@ -136,7 +150,7 @@ int main(void)
 	Suite *s = suite_create("uring");
 	TCase *tc = support_case(s, "kernel");
 	struct io_uring ring;
-	int err = io_uring_queue_init(8, &ring, DEFERRED);
+	int err = io_uring_queue_init(8, &ring, 0);
 
 	if (err) {
 		printf("1..0 # SKIP io_uring refused: error %d\n", -err);
@@ -146,10 +160,8 @@ int main(void)
 	tcase_add_test(
 		tc,
 		a_receive_that_waits_takes_an_urgent_byte_for_an_ordinary_one);
-	tcase_add_test(
-		tc,
-		a_receive_whose_run_is_deferred_can_be_canceled_before_it_takes_it);
-	tcase_add_test(tc, an_eventfd_tells_of_work_that_is_deferred);
-	tcase_add_test(tc, a_request_in_flight_holds_its_socket_open);
+	tcase_add_test(tc, a_receive_that_does_not_wait_stops_at_a_mark);
+	tcase_add_test(tc, a_receive_that_does_not_wait_is_over_when_submitted);
+	tcase_add_test(tc, a_send_that_does_not_wait_is_over_when_submitted);
 	return support_main(s);
 }

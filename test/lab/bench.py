@@ -42,7 +42,7 @@ def bench(*args):
 @test()
 def the_ladder_is_measured_only_if_somebody_names_it(t):
     usual = arguments("bulk-8").only
-    equal(set(contestants.ALL) - set(usual), {"multishot", "own", "asleep", "socat-16k", *OURS},
+    equal(set(contestants.ALL) - set(usual), {"own", "asleep", "socat-16k", *OURS},
           "who is not measured when nobody is named")
     args = arguments("bulk-8", "--only", ",".join(STORY), "--base", "copy-8k")
     equal((args.workloads, args.only, args.base), (["bulk-8"], STORY, "copy-8k"), "the story")

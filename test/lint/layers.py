@@ -24,6 +24,8 @@ for path in sorted(src.rglob("*.[ch]")):
         bad.append(f"{name}: includes a system header behind a project header")
     for quote, header in includes:
         above = LAYERS[layer + 1:]
+        if header.startswith("relay/uring/") and not name.startswith("relay/uring/"):
+            bad.append(f'{name}: includes "{header}", which is for relay/uring/ alone: see relay/engine.h')
         if quote == '"' and header.split("/")[0] not in LAYERS[:layer + 1]:
             why = "a layer above" if header.split("/")[0] in above else "no layer"
             bad.append(f'{name}: includes "{header}", which is {why}')

@@ -23,7 +23,7 @@ from kit import EACH_MODE  # noqa: E402
 
 WAYS = [["--mode=auto"]]
 if "uring" in EACH_MODE:
-    WAYS += [["--mode=uring"], ["--mode=uring", "--uring-receive=multishot"]]
+    WAYS.append(["--mode=uring"])
 CONNECTIONS, BYTES, SECONDS = 200, 40000, 4
 WORD = 8
 

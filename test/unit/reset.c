@@ -10,7 +10,6 @@
 #include <unistd.h>
 
 #include "net/sock.h"
-#include "relay/uring.h"
 #include "unit/rig.h"
 
 #define MODES rig_modes()
@@ -385,7 +384,7 @@ START_TEST(a_relay_that_is_stopped_resets_both)
 	rig_open(&g, (enum relay_mode)_i);
 	wire_lay(&g, &w);
 	rig_stall(&g, &w, 0, 1);
-	held = lane_holds(&w.relay.lane[0]) + uring_ahead(&w.relay.lane[0]);
+	held = lane_holds(&w.relay.lane[0]) + w.relay.lane[0].ahead;
 	relay_stop(&w.relay);
 	relay_stop(&w.relay);
 	ck_assert_int_eq(atomic_load(&w.done), 0); /* not inside a batch */

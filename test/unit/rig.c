@@ -14,7 +14,7 @@
 
 #include "net/sock.h"
 #include "relay/conduit.h"
-#include "relay/uring.h"
+#include "relay/engine.h"
 
 void rig_open_sized(struct rig *g, enum relay_mode mode, size_t buf_size,
 		    size_t pipe_size, unsigned pipe_limit)
@@ -25,8 +25,8 @@ void rig_open_sized(struct rig *g, enum relay_mode mode, size_t buf_size,
 					pipe_limit),
 			 0);
 	g->env.mode = mode;
-	if (mode == RELAY_URING)
-		ck_assert_int_eq(uring_open(&g->env, false), 0);
+	if (engine_of(mode))
+		ck_assert_int_eq(engine_of(mode)->open(&g->env), 0);
 }
 
 /* Called outside of tests. Return: 0, or why there is no io_uring. */
@@ -39,7 +39,7 @@ static int try_uring(void)
 		return err;
 	err = relay_env_init(&g.env, &g.loop, RIG_BUF_SIZE, RIG_PIPE_SIZE, 1);
 	if (!err) {
-		err = uring_open(&g.env, false);
+		err = engine_of(RELAY_URING)->open(&g.env);
 		relay_env_fini(&g.env);
 	}
 	loop_fini(&g.loop);
@@ -54,7 +54,7 @@ int rig_modes(void)
 	if (modes)
 		return modes;
 	modes = RELAY_URING;
-	if (!uring_is_built())
+	if (!engine_of(RELAY_URING))
 		return modes;
 	err = try_uring();
 	if (err)

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 
 #include "relay/bufs.h"
-#include "relay/uring_ring.h"
+#include "relay/uring/uring.h"
 
 #define MOST_DOOMED 1024
 
@@ -20,7 +20,8 @@ static unsigned n_doomed;
 static void doom(struct io_uring_sqe *sqe)
 {
 	if (!shim.times || n_doomed == MOST_DOOMED ||
-	    (int)(sqe->user_data & 3) != shim.op || sqe->opcode == IORING_OP_NOP)
+	    (int)(sqe->user_data & OP_SEND) != shim.op ||
+	    sqe->opcode == IORING_OP_NOP)
 		return;
 	shim.times--;
 	doomed[n_doomed++] = sqe->user_data;
@@ -58,7 +59,10 @@ static void fail_doomed(struct io_uring *ring)
 		}
 }
 
-static int submit(struct io_uring *ring, int (*real)(struct io_uring *))
+int __real_io_uring_submit(struct io_uring *ring);
+int __wrap_io_uring_submit(struct io_uring *ring);
+
+int __wrap_io_uring_submit(struct io_uring *ring)
 {
 	unsigned *tail = &ring->sq.sqe_tail, all = *tail;
 	int n;
@@ -70,22 +74,11 @@ static int submit(struct io_uring *ring, int (*real)(struct io_uring *))
 	doom_queued(&ring->sq);
 	if (shim.takes && io_uring_sq_ready(ring) > shim.takes)
 		*tail = *ring->sq.khead + shim.takes;
-	n = real(ring);
+	n = __real_io_uring_submit(ring);
 	*tail = all;
 	fail_doomed(ring);
 	return n;
 }
-
-#define WRAP_SUBMIT(name)                        \
-	int __real_##name(struct io_uring *r);   \
-	int __wrap_##name(struct io_uring *r);   \
-	int __wrap_##name(struct io_uring *r)    \
-	{                                        \
-		return submit(r, __real_##name); \
-	}
-
-WRAP_SUBMIT(io_uring_submit)
-WRAP_SUBMIT(io_uring_submit_and_get_events)
 
 struct buf *__real_buf_stock(struct bufs *bs);
 struct buf *__wrap_buf_stock(struct bufs *bs);
@@ -99,22 +92,12 @@ struct buf *__wrap_buf_stock(struct bufs *bs)
 	return __real_buf_stock(bs);
 }
 
-static bool allocation_fails(void)
-{
-	return shim.allocation && !--shim.allocation;
-}
-
 void *__real_calloc(size_t n, size_t size);
 void *__wrap_calloc(size_t n, size_t size);
-void *__real_realloc(void *p, size_t n);
-void *__wrap_realloc(void *p, size_t n);
 
 void *__wrap_calloc(size_t n, size_t size)
 {
-	return allocation_fails() ? NULL : __real_calloc(n, size);
-}
-
-void *__wrap_realloc(void *p, size_t n)
-{
-	return allocation_fails() ? NULL : __real_realloc(p, n);
+	if (shim.allocation && !--shim.allocation)
+		return NULL;
+	return __real_calloc(n, size);
 }

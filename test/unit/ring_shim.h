@@ -17,8 +17,7 @@
  * @takes:	or takes so many requests at most; 0: all
  * @op, @error:	requests of this kind fail so, the next @times; @failed: have
  * @buffers:	so many are left to be had; below 0: any number
- * @allocation:	the one of calloc(3) and realloc(3) that fails, counted from
- *		1; 0: none does
+ * @allocation:	the calloc(3) that fails, counted from 1; 0: none does
  */
 struct shim {
 	int refusal;

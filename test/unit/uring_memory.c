@@ -4,13 +4,11 @@
  * has some; nothing hangs, and nothing asks all the time until then; and it is
  * counted. What cannot wait, an end, does not. See ring_shim.h.
  *
- * uring.c is compiled in here, to look inside.
+ * src/relay/uring/ is compiled in here, to look inside.
  */
-#include "../../src/relay/uring.c" /* its own header first */
-#include "../../src/relay/uring_ride.c"
-
-#include <sys/ioctl.h>
-#include <sys/socket.h>
+#include "../../src/relay/uring/buf_ring.c"
+#include "../../src/relay/uring/lane.c"
+#include "../../src/relay/uring/ring.c"
 
 #include "unit/ring.h"
 #include "unit/ring_shim.h"
@@ -76,28 +74,22 @@ static const struct {
 	enum op op;
 	int error;
 } failures[] = {
-	{ OP_RECV, -ENOMEM },  { OP_RECV, -ENOBUFS },	{ OP_SEND, -ENOMEM },
-	{ OP_SEND, -ENOBUFS }, { OP_WAIT, -ENOMEM },	{ OP_WAIT, -ENOBUFS },
-	{ OP_WAIT, -EAGAIN },  { OP_WAIT, -ECANCELED },
+	{ OP_RECV, -ENOMEM },
+	{ OP_RECV, -ENOBUFS },
+	{ OP_SEND, -ENOMEM },
+	{ OP_SEND, -ENOBUFS },
 };
 
-#define FAILURES (2 * (int)array_size(failures))
-
-/* Of @_i the lowest bit is multishot, as in all of these. A multishot receive that
- * has no memory to wait is canceled by the kernel, and says so. */
 START_TEST(a_request_that_fails_for_want_of_memory_is_made_again_in_a_while)
 {
-	enum op op = failures[_i / 2].op;
 	struct wire w;
 	struct rig g;
 
-	if (op == OP_WAIT && !(_i & 1))
-		return;
-	ring_open(&g, _i & 1);
+	ring_open(&g);
 	wire_lay(&g, &w);
 	rig_settle(&g);
-	shim.op = (int)op;
-	shim.error = failures[_i / 2].error;
+	shim.op = (int)failures[_i].op;
+	shim.error = failures[_i].error;
 	shim.times = SHIM_FOR_EVER;
 	say(w.peer[0], 0, 0, 100);
 	sit_out(&g);
@@ -108,7 +100,7 @@ START_TEST(a_request_that_fails_for_want_of_memory_is_made_again_in_a_while)
 	say(w.peer[1], 1, 0, 100);
 	hear_in_time(&g, w.peer[0], 1, 0, 100);
 	for (int i = 0; i < 2; i++)
-		ck_assert_ptr_nonnull(w.relay.lane[i].ride);
+		ring_lane(&w, i);
 	pass_in_time(&g, &w, 100);
 	end_well(&g, &w);
 	rig_close(&g);
@@ -133,10 +125,10 @@ START_TEST(a_request_that_comes_to_nothing_is_made_again_when_an_edge_tells)
 	struct wire w;
 	struct rig g;
 
-	ring_open(&g, _i & 1);
+	ring_open(&g);
 	wire_lay(&g, &w);
 	rig_settle(&g);
-	shim.op = _i & 2 ? OP_SEND : OP_RECV;
+	shim.op = _i ? OP_SEND : OP_RECV;
 	shim.error = -EAGAIN;
 	shim.times = 1;
 	say(w.peer[0], 0, 0, 100);
@@ -159,9 +151,9 @@ START_TEST(a_kernel_that_takes_no_request_is_asked_again_in_a_while)
 	struct wire w;
 	struct rig g;
 
-	ring_open(&g, _i & 1);
-	ring_lay(&g, &w, _i & 1);
-	shim.refusal = refusals[_i / 2];
+	ring_open(&g);
+	ring_lay(&g, &w);
+	shim.refusal = refusals[_i];
 	for (unsigned i = 0; i < 2; i++)
 		say(w.peer[i], i, 100, 1000);
 	sit_out(&g);
@@ -185,7 +177,7 @@ START_TEST(a_kernel_that_takes_one_request_a_call_takes_all_in_the_end)
 	static struct wire w[MANY];
 	struct rig g;
 
-	ring_open(&g, _i & 1);
+	ring_open(&g);
 	for (unsigned n = 0; n < MANY; n++)
 		wire_lay(&g, &w[n]);
 	rig_settle(&g);
@@ -208,13 +200,8 @@ END_TEST
 /* Nothing more may be asked for, and nothing of what was is taken. */
 static void choke(struct rig *g)
 {
-	struct io_uring_sqe *sqe;
-
 	shim.refusal = -EAGAIN;
-	while ((sqe = io_uring_get_sqe(&g->env.uring->ring))) {
-		io_uring_prep_nop(sqe);
-		io_uring_sqe_set_data64(sqe, UINT64_MAX);
-	}
+	ring_crowd(g, 0);
 }
 
 START_TEST(a_receive_that_has_no_room_in_the_queue_waits)
@@ -222,8 +209,8 @@ START_TEST(a_receive_that_has_no_room_in_the_queue_waits)
 	struct wire w;
 	struct rig g;
 
-	ring_open(&g, _i & 1);
-	ring_lay(&g, &w, _i & 1);
+	ring_open(&g);
+	ring_lay(&g, &w);
 	choke(&g);
 	say(w.peer[0], 0, 100, 1000);
 	sit_out(&g);
@@ -242,15 +229,11 @@ START_TEST(a_send_that_has_no_room_in_the_queue_waits)
 	struct wire w;
 	struct rig g;
 
-	ring_open(&g, _i & 1);
-	ring_lay(&g, &w, _i & 1);
-	ring_shut_sink(&w);
-	say(w.peer[0], 0, 100, 1000);
-	await_acked(w.peer[0]);
-	rig_settle(&g);
-	ck_assert_uint_eq(lane_holds(&w.relay.lane[0]), 1000);
+	ring_open(&g);
+	ring_lay(&g, &w);
+	ring_hold(&g, &w, 0, 100, 1000);
 	choke(&g);
-	ring_open_sink(&g, &w);
+	ring_open_sink(&w, 0);
 	sit_out(&g);
 	ck_assert_uint_gt(no_memory_so_far(&g), 2);
 	have_memory();
@@ -261,36 +244,15 @@ START_TEST(a_send_that_has_no_room_in_the_queue_waits)
 }
 END_TEST
 
-/* A multishot receive holds the socket until there is room for its cancel. */
-START_TEST(an_end_whose_cancel_has_no_room_in_the_queue_comes_when_there_is_some)
-{
-	struct wire w;
-	struct rig g;
-
-	ring_open(&g, _i & 1);
-	ring_lay(&g, &w, _i & 1);
-	choke(&g);
-	relay_stop(&w.relay);
-	sit_out(&g);
-	ck_assert_int_eq(atomic_load(&w.done), !(_i & 1));
-	have_memory();
-	rig_finish(&g, &w);
-	for (int i = 0; i < 2; i++)
-		ck_assert_int_eq(peer_expect_reset(w.peer[i], SOON_MS), 0);
-	rig_close(&g);
-}
-END_TEST
-
-/* It may become an ordinary byte, then; it must not become none. */
-START_TEST(urgent_data_whose_cancel_has_no_room_in_the_queue_goes_on)
+START_TEST(urgent_data_goes_on_though_there_is_no_room_in_the_queue)
 {
 	struct wire w;
 	struct rig g;
 	int one = 1;
 	char c;
 
-	ring_open(&g, _i & 1);
-	ring_lay(&g, &w, _i & 1);
+	ring_open(&g);
+	ring_lay(&g, &w);
 	ck_assert_int_eq(setsockopt(w.peer[1], SOL_SOCKET, SO_OOBINLINE, &one,
 				    sizeof(one)),
 			 0);
@@ -301,58 +263,32 @@ START_TEST(urgent_data_whose_cancel_has_no_room_in_the_queue_goes_on)
 	sit_out(&g);
 	have_memory();
 	hear_in_time(&g, w.peer[1], 0, 100, 100);
-	ck_assert_ptr_null(w.relay.lane[0].ride);
+	ck_assert_ptr_null(w.relay.lane[0].own);
 	ring_pass(&g, &w, 200, 100);
 	end_well(&g, &w);
 	rig_close(&g);
 }
 END_TEST
 
-START_TEST(a_cancel_that_fails_for_want_of_memory_is_made_again_in_a_while)
-{
-	struct wire w;
-	struct rig g;
-
-	ring_open(&g, true);
-	ring_lay(&g, &w, true);
-	shim.op = OP_CANCEL;
-	shim.error = (const int[]){ -ENOMEM, -ENOBUFS, -EAGAIN }[_i];
-	shim.times = SHIM_FOR_EVER;
-	relay_stop(&w.relay);
-	sit_out(&g);
-	ck_assert_int_eq(atomic_load(&w.done), 0);
-	ck_assert_uint_gt(shim.failed, 2);
-	ck_assert_uint_eq(no_memory_so_far(&g), shim.failed);
-	have_memory();
-	rig_finish(&g, &w);
-	rig_close(&g);
-}
-END_TEST
-
-/* Its bytes were never sent, and never are; its place is used again. */
+/* Its bytes were never sent, and never are. */
 START_TEST(a_relay_that_is_stopped_takes_back_the_send_that_is_not_taken)
 {
 	struct wire w, heir;
 	struct rig g;
 
-	ring_open(&g, _i & 1);
-	ring_lay(&g, &w, _i & 1);
-	ring_shut_sink(&w);
-	say(w.peer[0], 0, 100, 50);
-	await_acked(w.peer[0]);
-	rig_settle(&g);
+	ring_open(&g);
+	ring_lay(&g, &w);
+	ring_hold(&g, &w, 0, 100, 50);
 	shim.refusal = -EAGAIN;
-	ring_open_sink(&g, &w);
+	ring_open_sink(&w, 0);
 	rig_turns(&g, 3);
-	ck_assert(w.relay.lane[0].ride->sending);
+	ck_assert(ring_lane(&w, 0)->sending);
 	relay_stop(&w.relay);
-	sit_out(&g);
-	ck_assert_uint_eq(counter_read(&g.env.tally.dropped[DROP_stopped]), 50);
-	ck_assert_int_eq(atomic_load(&w.done), !(_i & 1)); /* a cancel waits */
-	have_memory();
 	rig_finish(&g, &w);
+	ck_assert_uint_eq(counter_read(&g.env.tally.dropped[DROP_stopped]), 50);
+	have_memory();
 	ck_assert_int_eq(peer_expect_reset(w.peer[1], SOON_MS), 0);
-	ring_lay(&g, &heir, _i & 1);
+	ring_lay(&g, &heir);
 	end_well(&g, &heir);
 	rig_close(&g);
 }
@@ -363,37 +299,35 @@ START_TEST(a_relay_that_is_stopped_takes_back_the_receive_that_is_not_taken)
 	struct wire w, heir;
 	struct rig g;
 
-	ring_open(&g, _i & 1);
+	ring_open(&g);
 	wire_lay(&g, &w);
 	rig_settle(&g);
 	shim.refusal = -EAGAIN;
 	say(w.peer[0], 0, 0, 50);
 	await_acked(w.peer[0]);
 	rig_turns(&g, 3);
-	ck_assert(w.relay.lane[0].ride->receiving);
+	ck_assert(ring_lane(&w, 0)->receiving);
 	relay_stop(&w.relay);
 	rig_finish(&g, &w);
 	have_memory();
-	ring_lay(&g, &heir, _i & 1);
+	ring_lay(&g, &heir);
 	end_well(&g, &heir);
 	rig_close(&g);
 }
 END_TEST
 
-/* Where there is no buffer to receive into, no multishot receive waits: it would
- * be over at once, time and again. */
-START_TEST(a_ring_whose_stock_has_run_out_goes_on_with_a_single_buffer)
+START_TEST(a_ring_that_has_run_out_of_buffers_goes_on_with_a_single_one)
 {
 	uint64_t at = 100;
 	struct wire w;
-	struct uring *u;
+	struct buf_ring *br;
 	struct rig g;
 
-	ring_open(&g, _i & 1);
-	ring_lay(&g, &w, _i & 1);
-	u = g.env.uring;
+	ring_open(&g);
+	ring_lay(&g, &w);
+	br = &ring_of(&g)->buf_ring;
 	shim.buffers = 0;
-	for (; u->n_empty < u->n_stock; at++) {
+	for (; br->n_empty < br->n; at++) {
 		say(w.peer[0], 0, at, 1);
 		hear_in_time(&g, w.peer[1], 0, at, 1);
 		rig_settle(&g);
@@ -412,32 +346,29 @@ START_TEST(a_ring_whose_stock_has_run_out_goes_on_with_a_single_buffer)
 	hear_in_time(&g, w.peer[1], 0, at, 1);
 	say(w.peer[1], 1, 100, 100);
 	hear_in_time(&g, w.peer[0], 1, 100, 100);
-	rig_settle(&g);
-	ck_assert_int_eq(w.relay.lane[0].ride->waiting, _i & 1);
 	end_well(&g, &w);
 	rig_close(&g);
 }
 END_TEST
 
-/* The first and the second are for lane 0, the third is for lane 1. */
-START_TEST(a_lane_for_which_there_is_no_place_in_the_ring_copies)
+START_TEST(a_lane_for_which_the_ring_has_no_memory_copies)
 {
-	unsigned nth = 1 + (unsigned)_i / 2;
+	unsigned nth = 1 + (unsigned)_i;
 	struct wire w, next;
 	struct rig g;
 
-	ring_open(&g, _i & 1);
+	ring_open(&g);
 	wire_plug(&g, &w);
 	shim.allocation = nth;
 	wire_start(&w);
 	ck_assert_uint_eq(shim.allocation, 0);
 	ck_assert_uint_eq(no_memory_so_far(&g), 1);
-	ck_assert_int_eq(w.relay.lane[0].ride != NULL, nth == 3);
-	ck_assert_ptr_null(w.relay.lane[1].ride);
+	ck_assert_int_eq(w.relay.lane[0].own != NULL, nth == 2);
+	ck_assert_ptr_null(w.relay.lane[1].own);
 	for (uint64_t at = 0; at < 1000; at += 100)
 		ring_pass(&g, &w, at, 100);
 	end_well(&g, &w);
-	ring_lay(&g, &next, _i & 1);
+	ring_lay(&g, &next);
 	end_well(&g, &next);
 	ck_assert_uint_eq(no_memory_so_far(&g), 1);
 	rig_close(&g);
@@ -450,8 +381,8 @@ START_TEST(a_ring_without_memory_for_a_buffer_is_none)
 
 	rig_open(&g, RELAY_COPY);
 	shim.buffers = 0;
-	ck_assert_int_eq(uring_open(&g.env, _i & 1), -ENOMEM);
-	ck_assert_ptr_null(g.env.uring);
+	ck_assert_int_eq(uring_open(&g.env), -ENOMEM);
+	ck_assert_ptr_null(g.env.engine);
 	ck_assert_ptr_null(g.loop.flush);
 	have_memory();
 	rig_close(&g);
@@ -467,28 +398,24 @@ int main(void)
 		int times;
 	} tests[] = {
 		{ &a_request_that_fails_for_want_of_memory_is_made_again_in_a_while,
-		  FAILURES },
+		  (int)array_size(failures) },
 		{ &a_request_that_comes_to_nothing_is_made_again_when_an_edge_tells,
-		  4 },
+		  2 },
 		{ &a_kernel_that_takes_no_request_is_asked_again_in_a_while,
-		  2 * (int)array_size(refusals) },
+		  (int)array_size(refusals) },
 		{ &a_kernel_that_takes_one_request_a_call_takes_all_in_the_end,
-		  2 },
-		{ &a_receive_that_has_no_room_in_the_queue_waits, 2 },
-		{ &a_send_that_has_no_room_in_the_queue_waits, 2 },
-		{ &an_end_whose_cancel_has_no_room_in_the_queue_comes_when_there_is_some,
-		  2 },
-		{ &urgent_data_whose_cancel_has_no_room_in_the_queue_goes_on, 2 },
-		{ &a_cancel_that_fails_for_want_of_memory_is_made_again_in_a_while,
-		  3 },
+		  1 },
+		{ &a_receive_that_has_no_room_in_the_queue_waits, 1 },
+		{ &a_send_that_has_no_room_in_the_queue_waits, 1 },
+		{ &urgent_data_goes_on_though_there_is_no_room_in_the_queue, 1 },
 		{ &a_relay_that_is_stopped_takes_back_the_send_that_is_not_taken,
-		  2 },
+		  1 },
 		{ &a_relay_that_is_stopped_takes_back_the_receive_that_is_not_taken,
-		  2 },
-		{ &a_ring_whose_stock_has_run_out_goes_on_with_a_single_buffer,
-		  2 },
-		{ &a_lane_for_which_there_is_no_place_in_the_ring_copies, 6 },
-		{ &a_ring_without_memory_for_a_buffer_is_none, 2 },
+		  1 },
+		{ &a_ring_that_has_run_out_of_buffers_goes_on_with_a_single_one,
+		  1 },
+		{ &a_lane_for_which_the_ring_has_no_memory_copies, 2 },
+		{ &a_ring_without_memory_for_a_buffer_is_none, 1 },
 	};
 
 	if (rig_modes() > RELAY_URING)

@@ -130,8 +130,6 @@ OURS = {
     "splice": sluice("sluice splice", "--mode=splice"),
     "copy": sluice("sluice copy", "--mode=copy"),
     "uring": sluice("sluice uring", "--mode=uring"),
-    "multishot": sluice("sluice multishot", "--mode=uring", "--uring-receive=multishot",
-                        by_name=True),
     "own": sluice("sluice own pipes", "--mode=splice", "--pipes=own", by_name=True),
     "asleep": sluice("sluice --busy-poll=off", "--busy-poll=off", by_name=True),
     # Rungs of the ladder of tools/lab, to stand beside those of socat.
