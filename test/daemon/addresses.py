@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
 """Where it listens, and which address of a target it takes."""
-import os
 
 from kit import Skip, check, connect, equal, need_ipv6, run, test, told
+from kit.netns import hosts_of_its_own
 from kit.sluice import split_address
 from kit.strace import Strace
 
@@ -13,17 +13,6 @@ def served(t, addr, backend):
     client.sendall(b"hello")
     equal(server.recv(5), b"hello", f"bytes through {addr}")
     return client, server
-
-
-def with_hosts(t, text):
-    """Words before the program, so that it has an /etc/hosts of its own."""
-    if os.geteuid() != 0:
-        raise Skip("only root can give it an /etc/hosts of its own")
-    if os.system("unshare -m true 2>/dev/null"):
-        raise Skip("no mount namespaces here")
-    path = t.file(text, "hosts")
-    os.chmod(path, 0o644)
-    return ["unshare", "-m", "sh", "-c", 'mount --bind "$0" /etc/hosts && exec "$@"', path]
 
 
 @test()
@@ -112,7 +101,7 @@ def a_target_may_be_v4_v6_or_a_name(t):
 def every_address_of_a_name_is_tried_in_order(t):
     need_ipv6()
     backend = t.backend()
-    hosts = with_hosts(t, "127.0.0.1 localhost\n::1 here\n127.0.0.1 here\n")
+    hosts = hosts_of_its_own(t, "127.0.0.1 localhost\n::1 here\n127.0.0.1 here\n")
     s = t.sluice("127.0.0.1:0", "here:%d" % backend.addr[1], wrap=hosts)
     targets = [split_address(m) for m in (li.split()[3] for li in s.err.lines if "->" in li)]
     equal(sorted(host for host, _ in targets), ["127.0.0.1", "::1"], "targets in the start lines")
@@ -131,7 +120,7 @@ def every_address_of_a_name_is_tried_in_order(t):
 def the_first_address_that_answers_is_used_and_the_last_failure_is_told(t):
     need_ipv6()
     four, six = t.backend(), t.backend(host="::1")
-    hosts = with_hosts(t, "127.0.0.1 localhost\n::1 here\n127.0.0.1 here\n")
+    hosts = hosts_of_its_own(t, "127.0.0.1 localhost\n::1 here\n127.0.0.1 here\n")
     port = four.addr[1]
     six.close()
     six = t.backend(host="::1", port=port)  # both answer
@@ -147,7 +136,7 @@ def the_first_address_that_answers_is_used_and_the_last_failure_is_told(t):
 @test()
 def an_address_that_a_name_has_twice_is_listened_at_once(t):
     backend = t.backend()
-    hosts = with_hosts(t, "127.0.0.1 localhost\n127.0.0.1 localhost.localdomain localhost\n")
+    hosts = hosts_of_its_own(t, "127.0.0.1 localhost\n127.0.0.1 localhost.localdomain localhost\n")
     s = t.sluice("localhost:0", "localhost:%d" % backend.addr[1], wrap=hosts)
     served(t, s, backend)
 
@@ -156,7 +145,7 @@ def an_address_that_a_name_has_twice_is_listened_at_once(t):
 def a_name_to_listen_at_is_every_address_of_it(t):
     need_ipv6()
     backend = t.backend()
-    hosts = with_hosts(t, "127.0.0.1 localhost\n::1 here\n127.0.0.1 here\n")
+    hosts = hosts_of_its_own(t, "127.0.0.1 localhost\n::1 here\n127.0.0.1 here\n")
     s = t.sluice("here:0", "127.0.0.1:%d" % backend.addr[1], wrap=hosts)
     equal(sorted(host for host, _ in s.addrs), ["127.0.0.1", "::1"], "addresses")
     for addr in s.addrs:

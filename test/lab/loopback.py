@@ -58,7 +58,7 @@ def as_user(t):
     """A clone and a build where every user may look, and the words that run a program as one that nobody is."""
     user = spare_user()
     root = t.folder()
-    for name in ("lab", "bench"):
+    for name in ("lab", "bench", "lib"):
         shutil.copytree(os.path.join(ROOT, "tools", name), os.path.join(root, "tools", name))
     build = os.path.dirname(os.path.dirname(t.binary))
     for path in ("src/sluice", "tools/load/sluice-load"):
