@@ -16,6 +16,7 @@ BENCH = os.path.join(ROOT, "tools", "bench", "run")
 sys.path[:0] = [os.path.join(ROOT, "tools", folder) for folder in ("lab", "bench")]
 
 import contestants  # noqa: E402
+import demo         # noqa: E402
 import ladder       # noqa: E402
 import rig          # noqa: E402
 import workloads    # noqa: E402
@@ -103,6 +104,28 @@ def switches(pid):
         with open(f"/proc/{pid}/task/{task}/status") as f:
             slept += int(re.search(r"^voluntary_ctxt_switches:\s+(\d+)", f.read(), re.M)[1])
     return slept
+
+
+ENDS_IN_3 = "trap 'exit 3' TERM; echo ready; while :; do sleep 0.01; done"
+
+
+@test(each=({"dropped": 5}, {"dropped": 0}))
+def a_demo_in_which_sluice_drops_bytes_or_ends_in_trouble_fails(t):
+    dropped = t.way["dropped"]
+    real, demo.totals = demo.totals, lambda *_: {"bytes": {"dropped": dropped}}
+    t.later(setattr, demo, "totals", real)
+    with rig.Loopback() as r:
+        with open(r.folder + "/log", "w") as log:
+            log.write("in trouble\n")
+        sluice = r.forwarder.start(["sh", "-c", ENDS_IN_3], stdout=subprocess.PIPE)
+        sluice.stdout.readline()
+        words = "dropped 5 bytes" if dropped else "ended with exit status 3: in trouble"
+        try:
+            demo.end_well(workloads.Bench(r, 1))
+        except rig.Trouble as e:
+            equal(str(e), f"sluice {words}", "what it says")
+        else:
+            check(False, f"no trouble: {sluice.returncode}")
 
 
 @test()

@@ -40,11 +40,13 @@ class Counted:
         self.was = self._look()
 
     def _look(self):
-        calls = totals(self.rig, self.pid)["calls"].values()
+        now = totals(self.rig, self.pid)
+        calls, moved = now["calls"].values(), now["bytes"]
         return {"calls": sum(c["calls"] for c in calls), "moved": sum(c["bytes"] for c in calls),
-                "switches": switches(self.pid)}
+                "delivered": moved["delivered"], "by_pipe": moved["by_pipe"], "switches": switches(self.pid)}
 
     def since(self):
-        """Return: calls that move bytes, the bytes that they moved (twice what was forwarded: in and out), switches."""
+        """Return: calls that move bytes, the bytes that they moved (twice what was forwarded: in and out), bytes
+        that were delivered, those of them that went by pipe, switches."""
         now = self._look()
         return {k: now[k] - self.was[k] for k in now}

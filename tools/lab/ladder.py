@@ -86,6 +86,7 @@ def made_of(counted, got, cpu):
     return {"cpu_s_per_gib": cpu / got["bytes"] * GIB, "calls_per_s": calls_per_s,
             "calls_per_mib": counted["calls"] / got["bytes"] * MIB, "bytes_per_call": bytes_per_call,
             "product_gbit_s": calls_per_s * bytes_per_call * 8 / 2 / 1e9,
+            "by_pipe": counted["by_pipe"] / counted["delivered"],
             "context_switches_per_s": counted["switches"] / got["seconds"]}
 
 
