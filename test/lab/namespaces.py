@@ -14,7 +14,7 @@ from driver import BRIEF, NAME, NET, ROOT, agrees, build, command, lab, results,
 
 from kit import Skip, check, equal, proc, run, test  # found by driver
 from kit.strace import need_strace
-from rig import Group  # found by pages
+from testbed import Group  # found by pages
 
 SYSCTLS = ("net/ipv4/tcp_congestion_control", "net/ipv4/ip_forward")
 

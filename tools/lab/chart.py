@@ -9,7 +9,7 @@ import shutil
 import statistics
 import subprocess
 
-from rig import Trouble
+from testbed import Trouble
 
 KINDS = {"copy": "--copy", "splice": "--splice", "auto": "--ink"}  # the first of a rung's name: a colour of style.css
 COLOURS = {"--copy": "#c00001", "--splice": "#c00002", "--ink": "#c00003"}  # stand for them until gnuplot is done

@@ -11,9 +11,9 @@ import platform
 from counted import totals
 from ladder import Stream, rung
 from place import above_0, build_option, ready
-from rig import Trouble
 from rounds import Progress, interleave
 from rr import SIZE, Requests
+from testbed import Trouble
 from workloads import GIB, Bulk, result
 
 HELP = "what tools/run shows: splice beside copy, every byte verified, in 25 seconds, without root, on loopback"
@@ -32,13 +32,13 @@ ROWS = ((f"bulk, {STREAMS} streams", "Gbit/s", "bulk", "gbit_s", 1, ".1f"),
 
 def end_well(bench):
     """Ends sluice, which must have dropped nothing."""
-    (sluice,) = bench.rig.forwarder.children
-    dropped = totals(bench.rig, sluice.pid)["bytes"]["dropped"]
+    (sluice,) = bench.testbed.forwarder.children
+    dropped = totals(bench.testbed, sluice.pid)["bytes"]["dropped"]
     if dropped:
         raise Trouble(f"sluice dropped {dropped} bytes")
-    bench.rig.forwarder.end()
+    bench.testbed.forwarder.end()
     if sluice.returncode:
-        with open(bench.rig.folder + "/log", errors="replace") as log:
+        with open(bench.testbed.folder + "/log", errors="replace") as log:
             raise Trouble(f"sluice ended with exit status {sluice.returncode}: {log.read().strip()[-300:]}")
 
 

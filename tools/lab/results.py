@@ -44,8 +44,8 @@ import sys
 import time
 
 import contestants
-from rig import Trouble
 from rounds import cpu_model
+from testbed import Trouble
 
 
 def command():

@@ -4,10 +4,10 @@
     client namespace        this one             server namespace
     NET.1.2 ---- veth ---- NET.1.1   NET.0.1 ---- veth ---- NET.0.2
 
-All that is made here has a name that begins with that of the rig, and is written
+All that is made here has a name that begins with that of the testbed, and is written
 down in /run/NAME before it is made; so it is taken down again, and settings of the
 kernel are put back, whatever happens: by the next run, if this one is killed.
-A rig that is to stand stays until it is taken down.
+A testbed that is to stand stays until it is taken down.
 
 Loopback is the same without any of it: no root, no namespaces, and a path of
 another kind.
@@ -147,7 +147,7 @@ class Group(Processes):
                 time.sleep(0.02)
 
 
-class Rig:
+class Testbed:
     """
     The namespaces, and what runs in them and between them.
 
@@ -230,7 +230,7 @@ class Rig:
         os.rename(self.home + "/made.new", self.home + "/made")
 
     def _scratch(self):
-        """A folder for logs; one that a killed run has left in a rig that stands is removed."""
+        """A folder for logs; one that a killed run has left in a testbed that stands is removed."""
         self._forget_scratch()
         self.made["folder"] = self.folder = scratch()
         self.note()
@@ -370,7 +370,7 @@ class Rig:
         in_there(self.client_ns, "tso", self.client_link, "0" if on else "1")
 
 
-class Loopback(Rig):
+class Loopback(Testbed):
     """Everybody at 127.0.0.1; nothing is made, so anybody may."""
     counts = False
 
