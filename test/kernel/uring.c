@@ -10,19 +10,19 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "kernel/scene.h"
+#include "kernel/fixture.h"
 
 #define DEFERRED (IORING_SETUP_SINGLE_ISSUER | IORING_SETUP_DEFER_TASKRUN)
 
 /* A ring, and a receive that waits in it for what fd[1] is sent. */
-static void scene_waits(struct io_uring *ring, unsigned flags, int fd[2],
-			char *buf, size_t n)
+static void fixture_waits(struct io_uring *ring, unsigned flags, int fd[2],
+			  char *buf, size_t n)
 {
 	struct io_uring_sqe *sqe;
 	int one = 1;
 
 	ck_assert_int_eq(io_uring_queue_init(8, ring, flags), 0);
-	scene_pair(fd);
+	fixture_pair(fd);
 	ck_assert_int_eq(setsockopt(fd[1], SOL_SOCKET, SO_OOBINLINE, &one,
 				    sizeof(one)),
 			 0);
@@ -59,7 +59,7 @@ START_TEST(a_receive_that_waits_takes_an_urgent_byte_for_an_ordinary_one)
 	int fd[2], at = 1;
 	char buf[8];
 
-	scene_waits(&ring, 0, fd, buf, sizeof(buf));
+	fixture_waits(&ring, 0, fd, buf, sizeof(buf));
 	ck_assert_int_eq(send(fd[0], "U", 1, MSG_OOB), 1);
 	ck_assert_int_eq(result(&ring), 1);
 	ck_assert_int_eq(buf[0], 'U');
@@ -68,7 +68,7 @@ START_TEST(a_receive_that_waits_takes_an_urgent_byte_for_an_ordinary_one)
 	ck_assert_int_eq(at, 0);
 	ck_assert_int_eq(peer_wait(fd[1], POLLPRI, NEVER_MS), -ETIMEDOUT);
 	io_uring_queue_exit(&ring);
-	scene_close(fd);
+	fixture_close(fd);
 }
 END_TEST
 
@@ -78,7 +78,7 @@ START_TEST(a_receive_whose_run_is_deferred_can_be_canceled_before_it_takes_it)
 	int fd[2], at;
 	char buf[8];
 
-	scene_waits(&ring, DEFERRED, fd, buf, sizeof(buf));
+	fixture_waits(&ring, DEFERRED, fd, buf, sizeof(buf));
 	ck_assert_int_eq(send(fd[0], "U", 1, MSG_OOB), 1);
 	ck_assert_int_gt(peer_wait(fd[1], POLLPRI, SOON_MS), 0);
 	cancel(&ring);
@@ -88,7 +88,7 @@ START_TEST(a_receive_whose_run_is_deferred_can_be_canceled_before_it_takes_it)
 	ck_assert_int_eq(at, 1);
 	ck_assert_int_eq(peer_unread(fd[1]), 1);
 	io_uring_queue_exit(&ring);
-	scene_close(fd);
+	fixture_close(fd);
 }
 END_TEST
 
@@ -98,7 +98,7 @@ START_TEST(an_eventfd_tells_of_work_that_is_deferred)
 	struct io_uring ring;
 	char buf[8];
 
-	scene_waits(&ring, DEFERRED, fd, buf, sizeof(buf));
+	fixture_waits(&ring, DEFERRED, fd, buf, sizeof(buf));
 	ck_assert_int_eq(io_uring_register_eventfd(&ring, bell), 0);
 	ep = edge_watch(bell, EPOLLIN | EPOLLET);
 	peer_says(fd[0], "abc", 3);
@@ -109,7 +109,7 @@ START_TEST(an_eventfd_tells_of_work_that_is_deferred)
 	io_uring_queue_exit(&ring);
 	close(ep);
 	close(bell);
-	scene_close(fd);
+	fixture_close(fd);
 }
 END_TEST
 
@@ -119,7 +119,7 @@ START_TEST(a_request_in_flight_holds_its_socket_open)
 	int fd[2];
 	char buf[8];
 
-	scene_waits(&ring, DEFERRED, fd, buf, sizeof(buf));
+	fixture_waits(&ring, DEFERRED, fd, buf, sizeof(buf));
 	close(fd[1]);
 	ck_assert_int_eq(peer_expect_silence(fd[0], NEVER_MS), 0);
 	cancel(&ring);
