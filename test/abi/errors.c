@@ -9,7 +9,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "abi/scene.h"
+#include "abi/host.h"
 
 static int new_with(struct sluice_options o)
 {
@@ -113,7 +113,7 @@ static void expect_unchanged(struct sluice *s, struct call *c)
 	ck_assert_int_eq(sluice_pop(s, &r), 0);
 	ck_assert_int_eq(sluice_relay(s, c->side[0], c->side[1], NULL, NULL), 0);
 	call_hang_up(c);
-	scene_pop(s, &r, SOON_MS);
+	host_pop(s, &r, SOON_MS);
 	ck_assert_int_eq(r.end[0], SLUICE_END_FIN);
 	ck_assert_int_eq(r.end[1], SLUICE_END_FIN);
 	ck_assert_ptr_null(r.userdata);
@@ -123,7 +123,7 @@ static void expect_unchanged(struct sluice *s, struct call *c)
 START_TEST(what_is_no_stream_socket_is_refused_and_nothing_changes)
 {
 	int bad = bad_fd(_i / 2), fds = open_fds();
-	struct sluice *s = scene_open(SLUICE_MODE_SPLICE);
+	struct sluice *s = host_open(SLUICE_MODE_SPLICE);
 	uint64_t id = 77;
 	struct call c;
 
@@ -141,14 +141,14 @@ END_TEST
 START_TEST(a_socket_cannot_be_relayed_to_itself_or_twice)
 {
 	struct sluice_relay_options o = SLUICE_RELAY_OPTIONS_INIT;
-	struct sluice *s = scene_open(SLUICE_MODE_SPLICE);
+	struct sluice *s = host_open(SLUICE_MODE_SPLICE);
 	struct call c, other;
 
 	o.timeout_ms = 30; /* it must be forgotten, too */
 	call_plug(&c);
 	ck_assert_int_eq(sluice_relay(s, c.side[0], c.side[0], &o, NULL),
 			 -EEXIST);
-	scene_serve(s, 60);
+	host_serve(s, 60);
 	expect_unchanged(s, &c);
 
 	call_make(s, &c, NULL, 0);
@@ -157,7 +157,7 @@ START_TEST(a_socket_cannot_be_relayed_to_itself_or_twice)
 			 -EEXIST);
 	ck_assert_int_eq(sluice_relay(s, c.side[0], other.side[0], &o, NULL),
 			 -EEXIST);
-	scene_serve(s, 60);
+	host_serve(s, 60);
 	expect_unchanged(s, &other);
 	call_hang_up(&c);
 	sluice_free(s);
@@ -167,7 +167,7 @@ END_TEST
 START_TEST(what_is_reserved_must_be_0)
 {
 	struct sluice_relay_options o = SLUICE_RELAY_OPTIONS_INIT;
-	struct sluice *s = scene_open(SLUICE_MODE_SPLICE);
+	struct sluice *s = host_open(SLUICE_MODE_SPLICE);
 	struct call c;
 
 	call_plug(&c);
@@ -181,7 +181,7 @@ END_TEST
 
 START_TEST(an_unknown_id_cannot_be_cancelled)
 {
-	struct sluice *s = scene_open(SLUICE_MODE_SPLICE);
+	struct sluice *s = host_open(SLUICE_MODE_SPLICE);
 	struct sluice_result r = SLUICE_RESULT_INIT;
 	struct call c;
 
@@ -190,7 +190,7 @@ START_TEST(an_unknown_id_cannot_be_cancelled)
 	call_make(s, &c, NULL, 0);
 	ck_assert_int_eq(sluice_cancel(s, c.id + 1), -ENOENT);
 	call_hang_up(&c);
-	scene_pop(s, &r, SOON_MS);
+	host_pop(s, &r, SOON_MS);
 	ck_assert_uint_eq(r.id, c.id);
 	ck_assert_int_eq(sluice_cancel(s, c.id), -ENOENT);
 	sluice_free(s);
@@ -199,7 +199,7 @@ END_TEST
 
 START_TEST(there_is_no_result_before_there_is_one)
 {
-	struct sluice *s = scene_open(SLUICE_MODE_SPLICE);
+	struct sluice *s = host_open(SLUICE_MODE_SPLICE);
 	struct sluice_result r = SLUICE_RESULT_INIT;
 
 	r.id = 5;

@@ -11,7 +11,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "abi/scene.h"
+#include "abi/host.h"
 #include "support/pacer.h"
 #include "support/stamp.h"
 
@@ -40,7 +40,7 @@ static void carry(struct sluice *s, struct call *c, uint64_t size,
 		pacer_start_recv(&down[i]);
 		pacer_start_send(&up[i]);
 	}
-	scene_pop(s, r, SOON_MS);
+	host_pop(s, r, SOON_MS);
 	for (int i = 0; i < 2; i++) {
 		pacer_join(&up[i]);
 		pacer_join(&down[i]);
@@ -49,7 +49,7 @@ static void carry(struct sluice *s, struct call *c, uint64_t size,
 
 START_TEST(a_transfer_needs_nothing_but_poll_and_is_counted)
 {
-	struct sluice *s = scene_open(_i);
+	struct sluice *s = host_open(_i);
 	struct sluice_result r = SLUICE_RESULT_INIT;
 	struct call c;
 	int mine;
@@ -95,7 +95,7 @@ START_TEST(what_is_left_for_the_next_dispatch_is_announced)
 {
 	struct pacer up = { .stream = 1, .size = 5 << 20, .end = 1 };
 	struct pacer down = { .stream = 1, .size = 5 << 20, .end = 1 };
-	struct sluice *s = scene_open(_i);
+	struct sluice *s = host_open(_i);
 	struct sluice_result r = SLUICE_RESULT_INIT;
 	struct call c;
 
@@ -112,7 +112,7 @@ START_TEST(what_is_left_for_the_next_dispatch_is_announced)
 		sleep_ms(1);
 	shutdown(c.peer[1], SHUT_WR);
 	ck_assert_int_eq(sluice_relay(s, c.side[0], c.side[1], NULL, NULL), 0);
-	scene_pop(s, &r, SOON_MS);
+	host_pop(s, &r, SOON_MS);
 	ck_assert_uint_eq(r.delivered[0], 5 << 20);
 	down.fd = c.peer[1];
 	pacer_start_recv(&down);
@@ -130,7 +130,7 @@ END_TEST
 START_TEST(what_a_pipe_had_no_slots_for_is_announced)
 {
 	static unsigned char said[600 * 20], heard[sizeof(said)];
-	struct sluice *s = scene_open(_i);
+	struct sluice *s = host_open(_i);
 	struct sluice_result r = SLUICE_RESULT_INIT;
 	struct call c, other;
 
@@ -148,12 +148,12 @@ START_TEST(what_a_pipe_had_no_slots_for_is_announced)
 	while (peer_unacked(c.peer[0]))
 		sleep_ms(1);
 	ck_assert_int_eq(sluice_relay(s, c.side[0], c.side[1], NULL, NULL), 0);
-	scene_serve(s, 100);
+	host_serve(s, 100);
 	ck_assert_int_eq(recv(c.peer[1], heard, sizeof(heard), MSG_DONTWAIT),
 			 sizeof(heard));
 	ck_assert_int_eq(memcmp(said, heard, sizeof(said)), 0);
 	call_hang_up(&c);
-	scene_pop(s, &r, SOON_MS);
+	host_pop(s, &r, SOON_MS);
 	close(other.side[0]);
 	close(other.side[1]);
 	call_hang_up(&other);
@@ -163,17 +163,17 @@ END_TEST
 
 START_TEST(the_descriptor_is_quiet_when_there_is_nothing_to_do)
 {
-	struct sluice *s = scene_open(_i);
+	struct sluice *s = host_open(_i);
 	struct call c;
 
-	ck_assert_int_le(scene_serve(s, 50), 1);
+	ck_assert_int_le(host_serve(s, 50), 1);
 	call_make(s, &c, NULL, 0);
-	ck_assert_int_le(scene_serve(s, 100), 5);
+	ck_assert_int_le(host_serve(s, 100), 5);
 	ck_assert_int_eq(peer_send_all(c.peer[0], "abc", 3, SOON_MS), 0);
 	ck_assert_int_eq(peer_wait(sluice_fd(s), POLLIN, SOON_MS), POLLIN);
-	scene_serve(s, 30);
+	host_serve(s, 30);
 	ck_assert_int_eq(peer_recv_all(c.peer[1], (char[3]){ 0 }, 3, 0), 3);
-	ck_assert_int_le(scene_serve(s, 100), 2);
+	ck_assert_int_le(host_serve(s, 100), 2);
 	call_hang_up(&c);
 	sluice_free(s);
 }
@@ -181,19 +181,19 @@ END_TEST
 
 START_TEST(the_sockets_are_the_librarys_and_closed_at_the_end)
 {
-	struct sluice *s = scene_open(_i);
+	struct sluice *s = host_open(_i);
 	struct sluice_result r = SLUICE_RESULT_INIT;
 	int fds = open_fds();
 	struct call c;
 
 	call_make(s, &c, NULL, 0);
-	scene_serve(s, 20);
+	host_serve(s, 20);
 	for (int i = 0; i < 2; i++) {
 		ck_assert_int_ge(fcntl(c.side[i], F_GETFD), 0);
 		ck_assert_int_ne(fcntl(c.side[i], F_GETFL) & O_NONBLOCK, 0);
 	}
 	call_hang_up(&c);
-	scene_pop(s, &r, SOON_MS);
+	host_pop(s, &r, SOON_MS);
 	for (int i = 0; i < 2; i++)
 		ck_assert_int_eq(fcntl(c.side[i], F_GETFD), -1);
 	/* a pipe may wait for the next */
@@ -205,7 +205,7 @@ END_TEST
 /* K33: it would go on reporting a watch that is no more. */
 START_TEST(a_duplicate_that_the_caller_keeps_does_no_harm)
 {
-	struct sluice *s = scene_open(_i);
+	struct sluice *s = host_open(_i);
 	struct sluice_result r = SLUICE_RESULT_INIT;
 	struct call c;
 	int copy;
@@ -213,9 +213,9 @@ START_TEST(a_duplicate_that_the_caller_keeps_does_no_harm)
 	call_make(s, &c, NULL, 0);
 	copy = dup(c.side[0]);
 	ck_assert_int_eq(sluice_cancel(s, c.id), 0);
-	scene_pop(s, &r, SOON_MS);
+	host_pop(s, &r, SOON_MS);
 	ck_assert_int_eq(peer_send_all(c.peer[0], "abc", 3, SOON_MS), 0);
-	ck_assert_int_eq(scene_serve(s, 50), 0);
+	ck_assert_int_eq(host_serve(s, 50), 0);
 	close(copy);
 	call_hang_up(&c);
 	sluice_free(s);
@@ -230,7 +230,7 @@ START_TEST(a_reset_is_reported_and_passed_on_after_a_slow_reader)
 			      .pause_us = 2000,
 			      .delay_ms = 100 };
 	struct pacer up = { .stream = 1, .size = 300000 };
-	struct sluice *s = scene_open(_i);
+	struct sluice *s = host_open(_i);
 	struct sluice_result r = SLUICE_RESULT_INIT;
 	struct call c;
 
@@ -240,12 +240,12 @@ START_TEST(a_reset_is_reported_and_passed_on_after_a_slow_reader)
 	pacer_start_send(&up);
 	pacer_start_recv(&slow);
 	do
-		scene_serve(s, 20);
+		host_serve(s, 20);
 	while (up.done < up.size || peer_unacked(c.peer[0]));
 	pacer_join(&up);
 	peer_reset(c.peer[0]);
 	c.peer[0] = -1;
-	scene_pop(s, &r, SOON_MS); /* a timer asks whether all has arrived */
+	host_pop(s, &r, SOON_MS); /* a timer asks whether all has arrived */
 	pacer_join(&slow);
 	ck_assert_int_eq(peer_expect_reset(c.peer[1], SOON_MS), 0);
 	expect_ends(&r, SLUICE_END_RESET, SLUICE_END_OPEN);
@@ -259,17 +259,17 @@ END_TEST
 /* FAULTS 14: one relay is cancelled alone. */
 START_TEST(cancel_cuts_one_off_with_a_reset_to_both_and_no_other)
 {
-	struct sluice *s = scene_open(_i);
+	struct sluice *s = host_open(_i);
 	struct call c, other;
 	struct sluice_result r = SLUICE_RESULT_INIT;
 	int mine;
 
 	call_make(s, &c, &mine, 0);
 	call_make(s, &other, NULL, 0);
-	scene_serve(s, 20);
+	host_serve(s, 20);
 	ck_assert_int_eq(sluice_cancel(s, c.id), 0);
 	ck_assert_int_eq(sluice_pop(s, &r), 0); /* it follows */
-	scene_pop(s, &r, SOON_MS);
+	host_pop(s, &r, SOON_MS);
 	ck_assert_uint_eq(r.id, c.id);
 	ck_assert_ptr_eq(r.userdata, &mine);
 	ck_assert_int_eq(r.why, SLUICE_WHY_CANCELED);
@@ -289,7 +289,7 @@ END_TEST
 /* Both have said FIN, but one has yet to read: this is no success. */
 START_TEST(what_is_cancelled_at_the_very_end_is_cancelled)
 {
-	struct sluice *s = scene_open(_i);
+	struct sluice *s = host_open(_i);
 	struct pacer up = { .stream = 1, .size = 64 << 20, .timeout_ms = 100 };
 	struct sluice_result r = SLUICE_RESULT_INIT;
 	struct call c;
@@ -297,14 +297,14 @@ START_TEST(what_is_cancelled_at_the_very_end_is_cancelled)
 	call_make(s, &c, NULL, 0);
 	up.fd = c.peer[0];
 	pacer_start_send(&up);
-	scene_serve(s, 200);
+	host_serve(s, 200);
 	ck_assert_int_eq(pacer_wait(&up), -ETIMEDOUT);
 	shutdown(c.peer[0], SHUT_WR);
 	shutdown(c.peer[1], SHUT_WR);
-	scene_serve(s, 50);
+	host_serve(s, 50);
 	ck_assert_int_eq(sluice_cancel(s, c.id), 0);
 	ck_assert_int_eq(sluice_cancel(s, c.id), 0); /* not over yet */
-	scene_pop(s, &r, SOON_MS);
+	host_pop(s, &r, SOON_MS);
 	ck_assert_int_eq(r.why, SLUICE_WHY_CANCELED);
 	ck_assert_uint_lt(r.delivered[0], r.read[0]);
 	ck_assert_int_eq(r.end[1], SLUICE_END_FIN);
@@ -317,14 +317,14 @@ END_TEST
 /* FAULTS 14: something bounds the time, and nothing but poll(2) waits. */
 START_TEST(a_time_limit_cuts_it_off)
 {
-	struct sluice *s = scene_open(_i);
+	struct sluice *s = host_open(_i);
 	int64_t t = now_ms();
 	struct sluice_result r = SLUICE_RESULT_INIT;
 	struct call c, other;
 
 	call_make(s, &other, NULL, 60000);
 	call_make(s, &c, NULL, 100);
-	scene_pop(s, &r, SOON_MS);
+	host_pop(s, &r, SOON_MS);
 	ck_assert_int_ge(now_ms() - t, 100);
 	ck_assert_uint_eq(r.id, c.id);
 	ck_assert_int_eq(r.why, SLUICE_WHY_TIMEOUT);
@@ -333,7 +333,7 @@ START_TEST(a_time_limit_cuts_it_off)
 		ck_assert_int_eq(peer_expect_reset(c.peer[i], SOON_MS), 0);
 	call_hang_up(&c);
 	call_hang_up(&other);
-	scene_pop(s, &r, SOON_MS);
+	host_pop(s, &r, SOON_MS);
 	ck_assert_int_eq(r.why, SLUICE_WHY_ENDED);
 	sluice_free(s);
 }
@@ -342,14 +342,14 @@ END_TEST
 /* Its time is up as well, but that has not been noticed yet. */
 START_TEST(the_first_reason_to_cut_one_off_is_the_one_reported)
 {
-	struct sluice *s = scene_open(_i);
+	struct sluice *s = host_open(_i);
 	struct sluice_result r = SLUICE_RESULT_INIT;
 	struct call c;
 
 	call_make(s, &c, NULL, 1);
 	sleep_ms(20);
 	ck_assert_int_eq(sluice_cancel(s, c.id), 0);
-	scene_pop(s, &r, SOON_MS);
+	host_pop(s, &r, SOON_MS);
 	ck_assert_int_eq(r.why, SLUICE_WHY_CANCELED);
 	call_hang_up(&c);
 	sluice_free(s);
@@ -358,14 +358,14 @@ END_TEST
 
 START_TEST(to_free_a_context_cuts_off_what_runs_with_a_reset)
 {
-	struct sluice *s = scene_open(_i);
+	struct sluice *s = host_open(_i);
 	struct call c[10];
 	int fds = open_fds();
 
 	for (int i = 0; i < 10; i++) {
 		call_make(s, &c[i], NULL, i % 2 ? 60000 : 0);
 		if (i % 3)
-			scene_serve(s, 5); /* others have not begun */
+			host_serve(s, 5); /* others have not begun */
 		ck_assert_int_eq(peer_send_all(c[i].peer[0], "abc", 3, SOON_MS),
 				 0);
 	}
@@ -381,7 +381,7 @@ END_TEST
 
 START_TEST(results_wait_in_the_order_of_their_ends_and_may_be_left)
 {
-	struct sluice *s = scene_open(_i);
+	struct sluice *s = host_open(_i);
 	const int order[] = { 2, 0, 3, 1 };
 	struct sluice_result r = SLUICE_RESULT_INIT;
 	struct call c[4];
@@ -419,7 +419,7 @@ static void plug_local(struct call *c)
 
 START_TEST(local_stream_sockets_can_be_relayed_too)
 {
-	struct sluice *s = scene_open(_i);
+	struct sluice *s = host_open(_i);
 	struct sluice_result r = SLUICE_RESULT_INIT;
 	struct call c;
 
@@ -437,7 +437,7 @@ END_TEST
  * (unix_release_sock() in net/unix/af_unix.c), so it is no FIN. */
 START_TEST(a_local_peer_that_closes_counts_as_reset)
 {
-	struct sluice *s = scene_open(_i);
+	struct sluice *s = host_open(_i);
 	struct sluice_result r = SLUICE_RESULT_INIT;
 	struct call c;
 
@@ -445,11 +445,11 @@ START_TEST(a_local_peer_that_closes_counts_as_reset)
 	ck_assert_int_eq(sluice_relay(s, c.side[0], c.side[1], NULL, NULL), 0);
 	ck_assert_int_eq(send(c.peer[0], "abc", 3, 0), 3);
 	while (peer_wait(c.peer[1], POLLIN, 0) != POLLIN)
-		scene_serve(s, 5);
+		host_serve(s, 5);
 	ck_assert_int_eq(peer_recv_all(c.peer[1], (char[3]){ 0 }, 3, 0), 3);
 	close(c.peer[0]);
 	c.peer[0] = -1;
-	scene_pop(s, &r, SOON_MS);
+	host_pop(s, &r, SOON_MS);
 	ck_assert_int_eq(r.why, SLUICE_WHY_ENDED);
 	expect_ends(&r, SLUICE_END_RESET, SLUICE_END_OPEN);
 	ck_assert_uint_eq(r.delivered[0], 3);
@@ -462,7 +462,7 @@ END_TEST
  * and no event tells of what lies behind that. */
 START_TEST(a_message_with_a_descriptor_ends_no_relay)
 {
-	struct sluice *s = scene_open(_i);
+	struct sluice *s = host_open(_i);
 	union {
 		char room[CMSG_SPACE(sizeof(int))];
 		struct cmsghdr align;
@@ -485,7 +485,7 @@ START_TEST(a_message_with_a_descriptor_ends_no_relay)
 	ck_assert_int_eq(sendmsg(c.peer[0], &m, 0), 3);
 	ck_assert_int_eq(send(c.peer[0], "def", 3, 0), 3);
 	ck_assert_int_eq(sluice_relay(s, c.side[0], c.side[1], NULL, NULL), 0);
-	scene_serve(s, 100);
+	host_serve(s, 100);
 	ck_assert_int_eq(recv(c.peer[1], heard, 6, MSG_DONTWAIT), 6);
 	ck_assert_str_eq(heard, "abcdef");
 
@@ -493,10 +493,10 @@ START_TEST(a_message_with_a_descriptor_ends_no_relay)
 	ck_assert_int_eq(sendmsg(c.peer[0], &m, 0), 3);
 	ck_assert_int_eq(send(c.peer[0], "def", 3, 0), 3);
 	shutdown(c.peer[0], SHUT_WR);
-	scene_serve(s, 100);
+	host_serve(s, 100);
 	ck_assert_int_eq(recv(c.peer[1], heard, 7, MSG_DONTWAIT), 6);
 	call_hang_up(&c);
-	scene_pop(s, &r, SOON_MS);
+	host_pop(s, &r, SOON_MS);
 	sluice_free(s);
 }
 END_TEST
@@ -504,7 +504,7 @@ END_TEST
 /* One context in a thread of its own. */
 static void *own_thread(void *mode)
 {
-	struct sluice *s = scene_open(*(int *)mode);
+	struct sluice *s = host_open(*(int *)mode);
 	struct sluice_result r = SLUICE_RESULT_INIT;
 	struct call c;
 

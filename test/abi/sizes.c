@@ -14,7 +14,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "abi/scene.h"
+#include "abi/host.h"
 
 #define WORD	   sizeof(size_t)
 #define SIZE_LIMIT 4096 /* as sluice.h says */
@@ -123,7 +123,7 @@ static void expect_relay(struct sluice *s, struct call *c, const void *o,
 
 	ck_assert_int_eq(relay_with(s, c, o), 0);
 	call_hang_up(c);
-	scene_pop(s, &r, SOON_MS);
+	host_pop(s, &r, SOON_MS);
 	ck_assert_ptr_eq(r.userdata, userdata);
 	ck_assert_int_eq(r.why, SLUICE_WHY_ENDED);
 	ck_assert_int_eq(sluice_pop(s, &r), 0);
@@ -132,7 +132,7 @@ static void expect_relay(struct sluice *s, struct call *c, const void *o,
 START_TEST(relay_options_of_an_older_program_end_at_their_size)
 {
 	struct sluice_relay_options o = SLUICE_RELAY_OPTIONS_INIT;
-	struct sluice *s = scene_open(SLUICE_MODE_SPLICE);
+	struct sluice *s = host_open(SLUICE_MODE_SPLICE);
 	struct call c;
 
 	o.userdata = &c;
@@ -154,7 +154,7 @@ END_TEST
 START_TEST(relay_options_of_a_newer_program_are_taken_if_what_is_new_is_0)
 {
 	struct sluice_relay_options o = SLUICE_RELAY_OPTIONS_INIT;
-	struct sluice *s = scene_open(SLUICE_MODE_SPLICE);
+	struct sluice *s = host_open(SLUICE_MODE_SPLICE);
 	const size_t size = sizeof(o) + 2 * WORD;
 	unsigned char *p;
 	struct call c;
@@ -174,7 +174,7 @@ END_TEST
 
 START_TEST(relay_options_whose_size_was_not_set_are_refused)
 {
-	struct sluice *s = scene_open(SLUICE_MODE_SPLICE);
+	struct sluice *s = host_open(SLUICE_MODE_SPLICE);
 	struct sluice_relay_options *o;
 	size_t none[1] = { 0 };
 	struct call c;
@@ -203,7 +203,7 @@ static void serve_to_the_end(struct sluice *s, const struct call *c)
  * @all is its result, but for the size. */
 static struct sluice *make_result(struct sluice_result *all)
 {
-	struct sluice *s = scene_open(SLUICE_MODE_SPLICE);
+	struct sluice *s = host_open(SLUICE_MODE_SPLICE);
 	struct call c;
 
 	call_make(s, &c, all, 0);
@@ -264,7 +264,7 @@ START_TEST(a_result_whose_size_was_not_set_is_refused_and_none_is_lost)
 {
 	struct sluice_result all, r = SLUICE_RESULT_INIT, *bad;
 	struct sluice *s = make_result(&all);
-	struct sluice *empty = scene_open(SLUICE_MODE_SPLICE);
+	struct sluice *empty = host_open(SLUICE_MODE_SPLICE);
 	size_t none[1] = { 0 };
 
 	bad = before_wall(none, sizeof(none), sizeof(none));

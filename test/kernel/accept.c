@@ -10,7 +10,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "kernel/scene.h"
+#include "kernel/fixture.h"
 
 static int option(int fd, int level, int name)
 {
@@ -27,7 +27,7 @@ static void set_option(int fd, int level, int name, int value)
 }
 
 /* One listener and a connection that waits on it. */
-static int scene_queued(int *client)
+static int fixture_queued(int *client)
 {
 	int l = tcp_listen("127.0.0.1", 0);
 
@@ -54,7 +54,7 @@ START_TEST(accepted_sockets_inherit_options)
 	ck_assert_int_eq(option(fd[1], SOL_SOCKET, SO_KEEPALIVE), 1);
 	ck_assert_int_eq(option(fd[1], IPPROTO_TCP, TCP_KEEPIDLE), 77);
 	ck_assert_int_eq(option(fd[0], IPPROTO_TCP, TCP_NODELAY), 0);
-	scene_close(fd);
+	fixture_close(fd);
 	close(l);
 }
 END_TEST
@@ -62,7 +62,7 @@ END_TEST
 /* K10 */
 START_TEST(accepted_sockets_do_not_inherit_o_nonblock)
 {
-	int client, l = scene_queued(&client), fd;
+	int client, l = fixture_queued(&client), fd;
 
 	fd = accept(l, NULL, NULL);
 	ck_assert_int_ge(fd, 0);
@@ -101,7 +101,7 @@ static void allow_descriptors(rlim_t limit)
 /* K29: level-triggered it spins, edge-triggered it is forgotten. */
 START_TEST(out_of_descriptors_a_connection_stays_queued)
 {
-	int client, l = scene_queued(&client), fd;
+	int client, l = fixture_queued(&client), fd;
 	int edge = edge_watch(l, EPOLLIN | EPOLLET);
 	int level = edge_watch(l, EPOLLIN);
 	rlim_t limit;
@@ -133,7 +133,7 @@ END_TEST
  * its end is told as ever. */
 START_TEST(a_connection_that_has_ended_in_the_queue_is_accepted)
 {
-	int client, l = scene_queued(&client), fd;
+	int client, l = fixture_queued(&client), fd;
 	char c;
 
 	peer_says(client, "x", 1);

@@ -8,7 +8,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "kernel/scene.h"
+#include "kernel/fixture.h"
 #include "support/stamp.h"
 
 /* K22 */
@@ -16,7 +16,7 @@ START_TEST(close_with_unread_input_resets_the_peer)
 {
 	int fd[2];
 
-	scene_pair(fd);
+	fixture_pair(fd);
 	peer_says(fd[0], "x", 1);
 	await_unread(fd[1], 1);
 	close(fd[1]);
@@ -31,7 +31,7 @@ START_TEST(close_with_unread_input_loses_the_answer)
 	int fd[2];
 	size_t sent;
 
-	scene_pair(fd);
+	fixture_pair(fd);
 	peer_says(fd[0], "x", 1);
 	await_unread(fd[1], 1);
 	sent = fill_socket(fd[1]);
@@ -49,7 +49,7 @@ START_TEST(shutdown_then_discard_then_close_keeps_the_answer)
 	int fd[2];
 	size_t sent;
 
-	scene_pair(fd);
+	fixture_pair(fd);
 	peer_says(fd[0], "xyz", 3);
 	await_unread(fd[1], 3);
 	sent = fill_socket(fd[1]);
@@ -67,7 +67,7 @@ START_TEST(bytes_that_come_after_close_are_answered_with_a_reset)
 {
 	int fd[2];
 
-	scene_pair(fd);
+	fixture_pair(fd);
 	close(fd[1]);
 	await_fin(fd[0]);
 	peer_says(fd[0], "x", 1);
@@ -84,14 +84,14 @@ START_TEST(shutdown_ends_one_direction_after_its_last_byte)
 	size_t sent;
 	char c;
 
-	scene_pair(fd);
+	fixture_pair(fd);
 	sent = fill_socket(fd[1]);
 	shutdown(fd[1], SHUT_WR);
 	ck_assert_int_eq(peer_drain(fd[0], SOON_MS), sent);
 	peer_says(fd[0], "x", 1);
 	ck_assert_int_eq(peer_recv_all(fd[1], &c, 1, SOON_MS), 1);
 	ck_assert_int_eq(send_now(fd[1], "x", 1), -EPIPE);
-	scene_close(fd);
+	fixture_close(fd);
 }
 END_TEST
 
@@ -101,7 +101,7 @@ START_TEST(recv_trunc_discards_bytes_without_a_buffer)
 	char buf[1000];
 	int fd[2];
 
-	scene_pair(fd);
+	fixture_pair(fd);
 	stamp_fill(buf, 1, 0, sizeof(buf));
 	peer_says(fd[0], buf, sizeof(buf));
 	await_unread(fd[1], sizeof(buf));
@@ -132,7 +132,7 @@ START_TEST(a_reset_throws_the_send_queue_away)
 	int fd[2];
 	size_t sent, got;
 
-	scene_pair(fd);
+	fixture_pair(fd);
 	sent = fill_socket(fd[1]);
 	ck_assert_int_gt(peer_unacked(fd[1]), 0);
 	peer_reset(fd[1]);
@@ -150,7 +150,7 @@ START_TEST(a_reset_with_siocoutq_0_loses_nothing)
 	static const char buf[20000];
 	int fd[2];
 
-	scene_pair(fd);
+	fixture_pair(fd);
 	peer_says(fd[1], buf, sizeof(buf));
 	await_acked(fd[1]);
 	peer_reset(fd[1]);
@@ -166,14 +166,14 @@ START_TEST(siocoutq_counts_an_unacked_fin)
 	int fd[2], fin = 0;
 
 	for (int i = 0; i < 3 && fin != 1; i++) {
-		scene_pair(fd);
+		fixture_pair(fd);
 		fill_socket(fd[1]);
 		fin = -peer_unacked(fd[1]);
 		shutdown(fd[1], SHUT_WR);
 		fin += peer_unacked(fd[1]);
 		ck_assert_int_gt(peer_drain(fd[0], SOON_MS), 0);
 		await_acked(fd[1]);
-		scene_close(fd);
+		fixture_close(fd);
 	}
 	ck_assert_int_eq(fin, 1);
 }
@@ -184,7 +184,7 @@ START_TEST(siocoutq_of_a_reset_socket_never_says_0)
 {
 	int fd[2];
 
-	scene_pair(fd);
+	fixture_pair(fd);
 	fill_socket(fd[1]);
 	peer_reset(fd[0]);
 	await_reset(fd[1]);

@@ -15,7 +15,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "kernel/scene.h"
+#include "kernel/fixture.h"
 
 static struct sockaddr_in loopback(uint16_t port)
 {
@@ -219,7 +219,7 @@ START_TEST(other_connections_have_two_addresses)
 
 	tcp_pair(fd);
 	ck_assert(!is_self(fd[0]) && !is_self(fd[1]));
-	scene_close(fd);
+	fixture_close(fd);
 }
 END_TEST
 

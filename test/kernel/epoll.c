@@ -10,7 +10,7 @@
 #include <sys/timerfd.h>
 #include <unistd.h>
 
-#include "kernel/scene.h"
+#include "kernel/fixture.h"
 #include "support/pacer.h"
 
 static int watch_quiet(int fd)
@@ -27,7 +27,7 @@ START_TEST(adding_reports_the_present_state_at_once)
 {
 	int fd[2], ep;
 
-	scene_pair(fd);
+	fixture_pair(fd);
 	ep = edge_watch(fd[1], EDGE_ALL);
 	ck_assert_uint_eq(edge_next(ep, SOON_MS), EPOLLOUT);
 	close(ep);
@@ -58,7 +58,7 @@ START_TEST(new_data_makes_an_edge_though_the_last_was_not_consumed)
 {
 	int fd[2], ep;
 
-	scene_pair(fd);
+	fixture_pair(fd);
 	ep = watch_quiet(fd[1]);
 	for (int i = 1; i < 10; i++) {
 		peer_says(fd[0], "x", 1);
@@ -67,7 +67,7 @@ START_TEST(new_data_makes_an_edge_though_the_last_was_not_consumed)
 	}
 	ck_assert_uint_eq(edge_next(ep, NEVER_MS), 0);
 	close(ep);
-	scene_close(fd);
+	fixture_close(fd);
 }
 END_TEST
 
@@ -78,7 +78,7 @@ START_TEST(a_short_recv_is_followed_by_an_edge)
 	int fd[2], ep;
 	char buf[100];
 
-	scene_pair(fd);
+	fixture_pair(fd);
 	ep = watch_quiet(fd[1]);
 	for (int i = 0; i < 10; i++) {
 		peer_says(fd[0], "xyz", 3);
@@ -89,7 +89,7 @@ START_TEST(a_short_recv_is_followed_by_an_edge)
 	edge_until(ep, EPOLLIN | EPOLLRDHUP);
 	ck_assert_int_eq(recv_now(fd[1], buf, sizeof(buf)), 0);
 	close(ep);
-	scene_close(fd);
+	fixture_close(fd);
 }
 END_TEST
 
@@ -103,7 +103,7 @@ START_TEST(a_short_recv_taken_for_drained_misses_nothing)
 	int fd[2], ep;
 	ssize_t n;
 
-	scene_pair(fd);
+	fixture_pair(fd);
 	ep = edge_watch(fd[1], EDGE_ALL);
 	up.fd = fd[0];
 	pacer_start_send(&up);
@@ -122,7 +122,7 @@ START_TEST(a_short_recv_taken_for_drained_misses_nothing)
 	pacer_join(&up);
 	ck_assert_uint_eq(sum, up.size);
 	close(ep);
-	scene_close(fd);
+	fixture_close(fd);
 }
 END_TEST
 
@@ -132,7 +132,7 @@ START_TEST(a_short_recv_with_the_fin_in_its_edge_is_not)
 	int fd[2], ep;
 	char buf[100];
 
-	scene_pair(fd);
+	fixture_pair(fd);
 	peer_says(fd[0], "xyz", 3);
 	shutdown(fd[0], SHUT_WR);
 	await_unread(fd[1], 3);
@@ -144,7 +144,7 @@ START_TEST(a_short_recv_with_the_fin_in_its_edge_is_not)
 	ck_assert_uint_eq(edge_next(ep, NEVER_MS), 0);
 	ck_assert_int_eq(recv_now(fd[1], buf, sizeof(buf)), 0);
 	close(ep);
-	scene_close(fd);
+	fixture_close(fd);
 }
 END_TEST
 
@@ -153,7 +153,7 @@ START_TEST(a_short_recv_with_the_reset_in_its_edge_is_not)
 	int fd[2], ep;
 	char buf[100];
 
-	scene_pair(fd);
+	fixture_pair(fd);
 	peer_says(fd[0], "xyz", 3);
 	await_unread(fd[1], 3);
 	peer_reset(fd[0]);
@@ -175,7 +175,7 @@ START_TEST(eagain_of_a_send_is_followed_by_an_edge)
 	size_t sent;
 	ssize_t n;
 
-	scene_pair(fd);
+	fixture_pair(fd);
 	ep = edge_watch(fd[1], EDGE_ALL);
 	sent = fill_socket(fd[1]);
 	while (edge_next(ep, NEVER_MS))
@@ -189,7 +189,7 @@ START_TEST(eagain_of_a_send_is_followed_by_an_edge)
 	edge_until(ep, EPOLLOUT);
 	ck_assert_int_eq(send_now(fd[1], "x", 1), 1);
 	close(ep);
-	scene_close(fd);
+	fixture_close(fd);
 }
 END_TEST
 
@@ -199,7 +199,7 @@ START_TEST(a_full_socket_still_tells_of_bytes_and_fin)
 {
 	int fd[2], ep;
 
-	scene_pair(fd);
+	fixture_pair(fd);
 	ep = edge_watch(fd[1], EDGE_ALL);
 	fill_socket(fd[1]);
 	while (edge_next(ep, NEVER_MS))
@@ -209,7 +209,7 @@ START_TEST(a_full_socket_still_tells_of_bytes_and_fin)
 	shutdown(fd[0], SHUT_WR);
 	ck_assert_uint_eq(edge_next(ep, SOON_MS), EPOLLIN | EPOLLRDHUP);
 	close(ep);
-	scene_close(fd);
+	fixture_close(fd);
 }
 END_TEST
 
@@ -219,12 +219,12 @@ START_TEST(a_descriptor_is_watched_once)
 	struct epoll_event e = { .events = EPOLLIN };
 	int fd[2], ep;
 
-	scene_pair(fd);
+	fixture_pair(fd);
 	ep = edge_watch(fd[1], EDGE_ALL);
 	ck_assert_int_eq(epoll_ctl(ep, EPOLL_CTL_ADD, fd[1], &e), -1);
 	ck_assert_int_eq(errno, EEXIST);
 	close(ep);
-	scene_close(fd);
+	fixture_close(fd);
 }
 END_TEST
 
@@ -235,7 +235,7 @@ START_TEST(a_closed_descriptor_goes_on_reporting_while_a_dup_lives)
 	struct epoll_event e = { .events = EDGE_ALL, .data.u64 = 12345 };
 	int fd[2], ep, copy;
 
-	scene_pair(fd);
+	fixture_pair(fd);
 	ep = epoll_create1(EPOLL_CLOEXEC);
 	ck_assert_int_eq(epoll_ctl(ep, EPOLL_CTL_ADD, fd[1], &e), 0);
 	copy = dup(fd[1]);
@@ -257,7 +257,7 @@ START_TEST(a_deleted_descriptor_is_silent_while_a_dup_lives)
 {
 	int fd[2], ep, copy;
 
-	scene_pair(fd);
+	fixture_pair(fd);
 	ep = edge_watch(fd[1], EDGE_ALL);
 	copy = dup(fd[1]);
 	ck_assert_int_eq(epoll_ctl(ep, EPOLL_CTL_DEL, fd[1], NULL), 0);
@@ -276,7 +276,7 @@ START_TEST(an_epoll_descriptor_is_itself_pollable)
 {
 	int fd[2], ep, outer;
 
-	scene_pair(fd);
+	fixture_pair(fd);
 	ep = watch_quiet(fd[1]);
 	outer = edge_watch(ep, EPOLLIN);
 	ck_assert_int_eq(peer_wait(ep, POLLIN, 0), -ETIMEDOUT);
@@ -289,7 +289,7 @@ START_TEST(an_epoll_descriptor_is_itself_pollable)
 	ck_assert_uint_eq(edge_next(outer, 0), 0);
 	close(outer);
 	close(ep);
-	scene_close(fd);
+	fixture_close(fd);
 }
 END_TEST
 

@@ -8,7 +8,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "kernel/scene.h"
+#include "kernel/fixture.h"
 
 static void set_linger_0(int fd, int on)
 {
@@ -61,7 +61,7 @@ START_TEST(a_killed_process_sends_fin_or_with_linger_0_a_reset)
 {
 	int fd[2];
 
-	scene_pair(fd);
+	fixture_pair(fd);
 	peer_says(fd[0], "x", 1);
 	peer_gets(fd[1], 1);
 	if (_i)
@@ -81,7 +81,7 @@ START_TEST(linger_0_taken_off_before_close_leaves_an_orderly_end)
 	int fd[2];
 	size_t sent;
 
-	scene_pair(fd);
+	fixture_pair(fd);
 	set_linger_0(fd[1], 1);
 	sent = fill_socket(fd[1]);
 	set_linger_0(fd[1], 0);
@@ -98,7 +98,7 @@ START_TEST(linger_0_in_last_ack_throws_the_queue_away_and_resets)
 	int fd[2];
 	size_t sent, got;
 
-	scene_pair(fd);
+	fixture_pair(fd);
 	sent = fill_socket(fd[1]);
 	shutdown(fd[0], SHUT_WR);
 	await_fin(fd[1]);
@@ -124,7 +124,7 @@ START_TEST(linger_0_resets_after_its_own_fin)
 {
 	int fd[2];
 
-	scene_pair(fd);
+	fixture_pair(fd);
 	shutdown(fd[1], SHUT_WR);
 	await_fin(fd[0]);
 	await_acked(fd[1]);

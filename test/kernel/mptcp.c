@@ -13,7 +13,7 @@
 #include <sys/utsname.h>
 #include <unistd.h>
 
-#include "kernel/scene.h"
+#include "kernel/fixture.h"
 
 #ifndef IPPROTO_MPTCP
 #define IPPROTO_MPTCP 262
@@ -36,7 +36,7 @@ static int listen_mptcp(void)
 	return fd;
 }
 
-/* As scene_pair(), but the client of protocol @protocol. */
+/* As fixture_pair(), but the client of protocol @protocol. */
 static void mptcp_pair(int fd[2], int protocol)
 {
 	struct sockaddr_in a = { .sin_family = AF_INET };
@@ -84,7 +84,7 @@ START_TEST(an_mptcp_socket_refuses_oobinline_and_has_no_mark)
 	ck_assert_int_eq(set_oobinline(fd[1]), -EOPNOTSUPP);
 	ck_assert_int_eq(ioctl(fd[1], SIOCATMARK, &at), -1);
 	support_note("SIOCATMARK: error %d", errno);
-	scene_close(fd);
+	fixture_close(fd);
 }
 END_TEST
 
@@ -96,7 +96,7 @@ START_TEST(a_client_of_plain_tcp_is_accepted_as_plain_tcp)
 	mptcp_pair(fd, IPPROTO_TCP);
 	ck_assert_int_eq(protocol_of(fd[1]), IPPROTO_TCP);
 	ck_assert_int_eq(set_oobinline(fd[1]), 0);
-	scene_close(fd);
+	fixture_close(fd);
 }
 END_TEST
 
@@ -111,7 +111,7 @@ START_TEST(siocoutq_of_an_mptcp_socket_ends_at_0)
 	ck_assert_int_gt(peer_unacked(fd[1]), 0);
 	peer_gets(fd[0], sent);
 	await_acked(fd[1]);
-	scene_close(fd);
+	fixture_close(fd);
 }
 END_TEST
 
@@ -142,7 +142,7 @@ START_TEST(tcp_info_of_an_mptcp_socket_does_not_count_the_fin)
 	shutdown(fd[0], SHUT_WR);
 	ck_assert_int_eq(peer_expect_eof(fd[1], SOON_MS), 0);
 	ck_assert_uint_eq(bytes_received(fd[1]), before);
-	scene_close(fd);
+	fixture_close(fd);
 }
 END_TEST
 
@@ -152,7 +152,7 @@ START_TEST(splice_moves_bytes_of_an_mptcp_socket_both_ways)
 
 	mptcp_pair(in, IPPROTO_MPTCP);
 	mptcp_pair(out, IPPROTO_MPTCP);
-	scene_pipe(p, 65536);
+	fixture_pipe(p, 65536);
 	ck_assert_int_eq(splice_in(in[1], p, 100), -EAGAIN);
 	peer_says(in[0], "hello", 5);
 	ck_assert_int_gt(peer_wait(in[1], POLLIN, SOON_MS), 0);
@@ -162,9 +162,9 @@ START_TEST(splice_moves_bytes_of_an_mptcp_socket_both_ways)
 	shutdown(in[0], SHUT_WR);
 	ck_assert_int_gt(peer_wait(in[1], POLLRDHUP, SOON_MS), 0);
 	ck_assert_int_eq(splice_in(in[1], p, 100), 0);
-	scene_close(p);
-	scene_close(out);
-	scene_close(in);
+	fixture_close(p);
+	fixture_close(out);
+	fixture_close(in);
 }
 END_TEST
 

@@ -9,7 +9,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "kernel/scene.h"
+#include "kernel/fixture.h"
 
 static int option(int fd, int level, int name)
 {
@@ -30,7 +30,7 @@ START_TEST(rcvlowat_holds_back_a_small_message_but_not_a_fin)
 {
 	int fd[2], ep;
 
-	scene_pair(fd);
+	fixture_pair(fd);
 	set_option(fd[1], SOL_SOCKET, SO_RCVLOWAT, 100);
 	ep = edge_watch(fd[1], EPOLLIN | EPOLLET);
 	peer_says(fd[0], "x", 1);
@@ -39,7 +39,7 @@ START_TEST(rcvlowat_holds_back_a_small_message_but_not_a_fin)
 	shutdown(fd[0], SHUT_WR);
 	ck_assert(edge_next(ep, SOON_MS) & EPOLLIN);
 	close(ep);
-	scene_close(fd);
+	fixture_close(fd);
 }
 END_TEST
 
@@ -48,19 +48,19 @@ START_TEST(a_send_buffer_that_was_set_is_no_longer_tuned)
 {
 	int fd[2], set;
 
-	scene_pair(fd);
+	fixture_pair(fd);
 	set_option(fd[1], SOL_SOCKET, SO_SNDBUF, 20000);
 	set = option(fd[1], SOL_SOCKET, SO_SNDBUF);
 	fill_socket(fd[1]);
 	ck_assert_int_eq(option(fd[1], SOL_SOCKET, SO_SNDBUF), set);
-	scene_close(fd);
+	fixture_close(fd);
 
-	scene_pair(fd);
+	fixture_pair(fd);
 	set = option(fd[1], SOL_SOCKET, SO_SNDBUF);
 	fill_socket(fd[1]);
 	support_note("not set: %d bytes become %d", set,
 		     option(fd[1], SOL_SOCKET, SO_SNDBUF));
-	scene_close(fd);
+	fixture_close(fd);
 }
 END_TEST
 
@@ -69,12 +69,12 @@ START_TEST(a_buffer_above_the_limit_is_made_smaller_without_an_error)
 {
 	int fd[2];
 
-	scene_pair(fd);
+	fixture_pair(fd);
 	set_option(fd[1], SOL_SOCKET, SO_RCVBUF, 1 << 30);
 	ck_assert_int_lt(option(fd[1], SOL_SOCKET, SO_RCVBUF) / 2, 1 << 30);
 	set_option(fd[1], SOL_SOCKET, SO_SNDBUF, 1 << 30);
 	ck_assert_int_lt(option(fd[1], SOL_SOCKET, SO_SNDBUF) / 2, 1 << 30);
-	scene_close(fd);
+	fixture_close(fd);
 }
 END_TEST
 
@@ -85,14 +85,14 @@ START_TEST(user_timeout_kills_a_live_peer_that_does_not_read)
 	int fd[2];
 	int64_t t;
 
-	scene_pair(fd);
+	fixture_pair(fd);
 	fill_socket(fd[1]);
 	set_option(fd[1], IPPROTO_TCP, TCP_USER_TIMEOUT, 300);
 	t = now_ms();
 	ck_assert_int_gt(peer_wait(fd[1], 0, SOON_MS), 0);
 	support_note("dead after %d ms", (int)(now_ms() - t));
 	ck_assert_int_eq(option(fd[1], SOL_SOCKET, SO_ERROR), ETIMEDOUT);
-	scene_close(fd);
+	fixture_close(fd);
 }
 END_TEST
 

@@ -16,7 +16,7 @@
 #include <termios.h>
 #include <unistd.h>
 
-#include "kernel/scene.h"
+#include "kernel/fixture.h"
 
 /* Opens a terminal as a program finds it, output processed ("cooked"), with
  * both ends nonblocking. Returns 0, or -1 where there are none. */

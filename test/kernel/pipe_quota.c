@@ -16,7 +16,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "kernel/scene.h"
+#include "kernel/fixture.h"
 
 #define NOBODY 65534
 #define BIG    (1 << 20)
@@ -111,9 +111,9 @@ static void look(void)
 	seen->small_shrink = grow(small, 4096);
 	if (seen->big < 2)
 		return;
-	scene_close(pipes[0]);
+	fixture_close(pipes[0]);
 	seen->one_back = grow(small, BIG);
-	scene_close(pipes[1]);
+	fixture_close(pipes[1]);
 	seen->two_back = grow(small, BIG);
 }
 

@@ -14,13 +14,13 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "kernel/scene.h"
+#include "kernel/fixture.h"
 
 /* A pair on which the peer has said 5 bytes, FIN if @fin, then RST; only
  * fd[1], which is ours, is left open. */
-static void scene_reset(int fd[2], int fin)
+static void fixture_reset(int fd[2], int fin)
 {
-	scene_pair(fd);
+	fixture_pair(fd);
 	peer_says(fd[0], "hello", 5);
 	await_unread(fd[1], 5);
 	if (fin) {
@@ -36,7 +36,7 @@ START_TEST(bytes_before_a_reset_are_read_first_then_the_error_once)
 	char buf[100];
 	int fd[2];
 
-	scene_reset(fd, 0);
+	fixture_reset(fd, 0);
 	ck_assert_int_eq(recv_now(fd[1], buf, 2), 2);
 	ck_assert_int_eq(recv_now(fd[1], buf, sizeof(buf)), 3);
 	ck_assert_int_eq(recv_now(fd[1], buf, sizeof(buf)), -ECONNRESET);
@@ -49,13 +49,13 @@ START_TEST(splice_tells_a_reset_as_recv_does)
 {
 	int fd[2], p[2];
 
-	scene_reset(fd, 0);
-	scene_pipe(p, 0);
+	fixture_reset(fd, 0);
+	fixture_pipe(p, 0);
 	ck_assert_int_eq(splice_in(fd[1], p, 2), 2);
 	ck_assert_int_eq(splice_in(fd[1], p, 100), 3);
 	ck_assert_int_eq(splice_in(fd[1], p, 100), -ECONNRESET);
 	ck_assert_int_eq(splice_in(fd[1], p, 100), 0);
-	scene_close(p);
+	fixture_close(p);
 	close(fd[1]);
 }
 END_TEST
@@ -68,8 +68,8 @@ START_TEST(a_full_pipe_does_not_eat_the_reset)
 	char buf[4096];
 	size_t held;
 
-	scene_pair(fd);
-	scene_pipe(p, 65536);
+	fixture_pair(fd);
+	fixture_pipe(p, 65536);
 	held = fill_slots(fd, p, 1);
 	peer_reset(fd[0]);
 	await_reset(fd[1]);
@@ -77,7 +77,7 @@ START_TEST(a_full_pipe_does_not_eat_the_reset)
 	ck_assert_int_eq(read(p[0], buf, sizeof(buf)), held);
 	ck_assert_int_eq(splice_in(fd[1], p, 100), 1);
 	ck_assert_int_eq(splice_in(fd[1], p, 100), -ECONNRESET);
-	scene_close(p);
+	fixture_close(p);
 	close(fd[1]);
 }
 END_TEST
@@ -88,7 +88,7 @@ START_TEST(asking_so_error_makes_a_reset_look_like_eof)
 	char buf[100];
 	int fd[2], err;
 
-	scene_reset(fd, 0);
+	fixture_reset(fd, 0);
 	ck_assert_int_eq(getsockopt(fd[1], SOL_SOCKET, SO_ERROR, &err, &len), 0);
 	ck_assert_int_eq(err, ECONNRESET);
 	ck_assert_int_eq(recv_now(fd[1], buf, sizeof(buf)), 5);
@@ -108,7 +108,7 @@ START_TEST(fin_counts_as_a_byte_received_and_a_reset_does_not)
 			char buf[100];
 			int fd[2], unread;
 
-			scene_reset(fd, fin);
+			fixture_reset(fd, fin);
 			if (read)
 				ck_assert_int_eq(recv_now(fd[1], buf, 5), 5);
 			ck_assert_int_eq(getsockopt(fd[1], IPPROTO_TCP,
@@ -130,7 +130,7 @@ START_TEST(a_send_after_the_reset_eats_it)
 	char buf[100];
 	int fd[2];
 
-	scene_reset(fd, 0);
+	fixture_reset(fd, 0);
 	ck_assert_int_eq(send_now(fd[1], "x", 1), -ECONNRESET);
 	ck_assert_int_eq(send_now(fd[1], "x", 1), -EPIPE);
 	ck_assert_int_eq(recv_now(fd[1], buf, sizeof(buf)), 5);
@@ -144,17 +144,17 @@ START_TEST(a_splice_to_a_reset_socket_eats_it)
 	int fd[2], from[2], p[2];
 	char buf[100];
 
-	scene_reset(fd, 0);
-	scene_pair(from);
-	scene_pipe(p, 0);
+	fixture_reset(fd, 0);
+	fixture_pair(from);
+	fixture_pipe(p, 0);
 	peer_says(from[0], "x", 1);
 	await_unread(from[1], 1);
 	ck_assert_int_eq(splice_in(from[1], p, 1), 1);
 	ck_assert_int_eq(splice_out(p, fd[1], 1), -ECONNRESET);
 	ck_assert_int_eq(recv_now(fd[1], buf, sizeof(buf)), 5);
 	ck_assert_int_eq(recv_now(fd[1], buf, sizeof(buf)), 0);
-	scene_close(p);
-	scene_close(from);
+	fixture_close(p);
+	fixture_close(from);
 	close(fd[1]);
 }
 END_TEST
@@ -165,7 +165,7 @@ START_TEST(a_reset_after_fin_is_told_to_the_writer_only)
 	char buf[100];
 	int fd[2];
 
-	scene_reset(fd, 1);
+	fixture_reset(fd, 1);
 	ck_assert_int_eq(recv_now(fd[1], buf, sizeof(buf)), 5);
 	ck_assert_int_eq(recv_now(fd[1], buf, sizeof(buf)), 0);
 	ck_assert_int_eq(recv_now(fd[1], buf, sizeof(buf)), 0);
@@ -181,7 +181,7 @@ START_TEST(a_reset_after_fin_makes_an_edge)
 {
 	int fd[2], ep;
 
-	scene_pair(fd);
+	fixture_pair(fd);
 	ep = edge_watch(fd[1], EDGE_ALL);
 	shutdown(fd[0], SHUT_WR);
 	edge_until(ep, EPOLLIN | EPOLLRDHUP);
@@ -199,7 +199,7 @@ START_TEST(a_reset_on_an_idle_connection_makes_an_edge)
 	int fd[2], ep;
 	char c;
 
-	scene_pair(fd);
+	fixture_pair(fd);
 	ep = edge_watch(fd[1], EDGE_ALL);
 	while (edge_next(ep, NEVER_MS))
 		;
@@ -218,7 +218,7 @@ START_TEST(hup_without_err_is_no_reset)
 	int fd[2], ep;
 	uint32_t seen;
 
-	scene_pair(fd);
+	fixture_pair(fd);
 	ep = edge_watch(fd[1], EDGE_ALL);
 	shutdown(fd[0], SHUT_WR);
 	edge_until(ep, EPOLLRDHUP);
@@ -226,7 +226,7 @@ START_TEST(hup_without_err_is_no_reset)
 	seen = edge_until(ep, EPOLLHUP);
 	ck_assert_uint_eq(seen & EPOLLERR, 0);
 	close(ep);
-	scene_close(fd);
+	fixture_close(fd);
 }
 END_TEST
 
@@ -236,7 +236,7 @@ START_TEST(err_and_hup_cannot_be_masked)
 	int fd[2], ep;
 	char c;
 
-	scene_reset(fd, 0);
+	fixture_reset(fd, 0);
 	ep = edge_watch(fd[1], 0);
 	for (int i = 0; i < 3; i++)
 		ck_assert_uint_eq(edge_next(ep, SOON_MS), EPOLLERR | EPOLLHUP);
@@ -262,7 +262,7 @@ START_TEST(shutdown_of_a_reset_socket_says_enotconn)
 	char buf[100];
 	int fd[2];
 
-	scene_reset(fd, 0);
+	fixture_reset(fd, 0);
 	ck_assert_int_eq(shutdown(fd[1], SHUT_WR), -1);
 	ck_assert_int_eq(errno, ENOTCONN);
 	ck_assert_int_eq(recv_now(fd[1], buf, sizeof(buf)), 5);

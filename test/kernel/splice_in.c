@@ -11,7 +11,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "kernel/scene.h"
+#include "kernel/fixture.h"
 #include "support/pacer.h"
 
 static void empty(int pipe[2], size_t held)
@@ -33,16 +33,16 @@ START_TEST(a_pipe_is_full_by_slots_not_bytes)
 	int fd[2], p[2], in_pipe;
 	size_t held;
 
-	scene_pair(fd);
-	scene_pipe(p, 65536);
+	fixture_pair(fd);
+	fixture_pipe(p, 65536);
 	held = fill_slots(fd, p, 1);
 	support_note("64 KiB pipe: full with %zu bytes", held);
 	ck_assert_uint_gt(held, 0);
 	ck_assert_uint_lt(held, 4096);
 	ck_assert_int_eq(ioctl(p[0], FIONREAD, &in_pipe), 0);
 	ck_assert_int_eq(in_pipe, held);
-	scene_close(p);
-	scene_close(fd);
+	fixture_close(p);
+	fixture_close(fd);
 }
 END_TEST
 
@@ -54,8 +54,8 @@ static size_t top_up(void)
 	size_t held = 0;
 	ssize_t n;
 
-	scene_pair(fd);
-	scene_pipe(p, 65536);
+	fixture_pair(fd);
+	fixture_pipe(p, 65536);
 	up.fd = fd[0];
 	pacer_start_send(&up);
 	for (;;) {
@@ -70,7 +70,7 @@ static size_t top_up(void)
 	peer_reset(fd[1]); /* frees the sender */
 	ck_assert_int_lt(pacer_wait(&up), 0);
 	close(fd[0]);
-	scene_close(p);
+	fixture_close(p);
 	return held;
 }
 
@@ -97,14 +97,14 @@ START_TEST(one_fill_takes_no_more_than_it_asks_for)
 	static const char buf[60000];
 	int fd[2], p[2];
 
-	scene_pair(fd);
-	scene_pipe(p, 0);
+	fixture_pair(fd);
+	fixture_pipe(p, 0);
 	peer_says(fd[0], buf, sizeof(buf));
 	await_unread(fd[1], sizeof(buf));
 	ck_assert_int_eq(splice_in(fd[1], p, 30001), 30001);
 	ck_assert_int_eq(peer_unread(fd[1]), sizeof(buf) - 30001);
-	scene_close(p);
-	scene_close(fd);
+	fixture_close(p);
+	fixture_close(fd);
 }
 END_TEST
 
@@ -113,17 +113,17 @@ START_TEST(a_slot_partly_drained_stays_occupied)
 {
 	int fd[2], p[2], out[2];
 
-	scene_pair(fd);
-	scene_pair(out);
-	scene_pipe(p, 65536);
+	fixture_pair(fd);
+	fixture_pair(out);
+	fixture_pipe(p, 65536);
 	fill_slots(fd, p, 100);
 	ck_assert_int_eq(splice_out(p, out[1], 99), 99);
 	ck_assert_int_eq(splice_in(fd[1], p, 100), -EAGAIN);
 	ck_assert_int_eq(splice_out(p, out[1], 1), 1);
 	ck_assert_int_eq(splice_in(fd[1], p, 100), 100);
-	scene_close(p);
-	scene_close(out);
-	scene_close(fd);
+	fixture_close(p);
+	fixture_close(out);
+	fixture_close(fd);
 }
 END_TEST
 
@@ -134,8 +134,8 @@ START_TEST(eagain_of_a_full_pipe_is_not_followed_by_an_edge)
 	int fd[2], p[2], ep;
 	size_t held;
 
-	scene_pair(fd);
-	scene_pipe(p, 65536);
+	fixture_pair(fd);
+	fixture_pipe(p, 65536);
 	ep = edge_watch(fd[1], EDGE_ALL);
 	held = fill_slots(fd, p, 1);
 	while (edge_next(ep, NEVER_MS))
@@ -145,8 +145,8 @@ START_TEST(eagain_of_a_full_pipe_is_not_followed_by_an_edge)
 	ck_assert_uint_eq(edge_next(ep, NEVER_MS), 0);
 	ck_assert_int_eq(splice_in(fd[1], p, 1), 1);
 	close(ep);
-	scene_close(p);
-	scene_close(fd);
+	fixture_close(p);
+	fixture_close(fd);
 }
 END_TEST
 
@@ -156,8 +156,8 @@ START_TEST(eagain_of_an_empty_pipe_is_followed_by_an_edge)
 {
 	int fd[2], p[2], ep;
 
-	scene_pair(fd);
-	scene_pipe(p, 65536);
+	fixture_pair(fd);
+	fixture_pipe(p, 65536);
 	ep = edge_watch(fd[1], EDGE_ALL);
 	for (int i = 0; i < 10; i++) {
 		while (edge_next(ep, i ? 0 : NEVER_MS))
@@ -169,8 +169,8 @@ START_TEST(eagain_of_an_empty_pipe_is_followed_by_an_edge)
 		empty(p, 1);
 	}
 	close(ep);
-	scene_close(p);
-	scene_close(fd);
+	fixture_close(p);
+	fixture_close(fd);
 }
 END_TEST
 
@@ -183,8 +183,8 @@ START_TEST(filling_an_empty_pipe_until_eagain_misses_nothing)
 	int fd[2], p[2], ep;
 	ssize_t n;
 
-	scene_pair(fd);
-	scene_pipe(p, 65536);
+	fixture_pair(fd);
+	fixture_pipe(p, 65536);
 	ep = edge_watch(fd[1], EDGE_ALL);
 	up.fd = fd[0];
 	pacer_start_send(&up);
@@ -199,8 +199,8 @@ START_TEST(filling_an_empty_pipe_until_eagain_misses_nothing)
 	pacer_join(&up);
 	ck_assert_uint_eq(sum, up.size);
 	close(ep);
-	scene_close(p);
-	scene_close(fd);
+	fixture_close(p);
+	fixture_close(fd);
 }
 END_TEST
 
@@ -212,8 +212,8 @@ START_TEST(a_full_pipe_hides_the_fin)
 	size_t held;
 	char c;
 
-	scene_pair(fd);
-	scene_pipe(p, 65536);
+	fixture_pair(fd);
+	fixture_pipe(p, 65536);
 	held = fill_slots(fd, p, 1);
 	ck_assert_int_eq(recv_now(fd[1], &c, 1), 1);
 	ep = edge_watch(fd[1], EDGE_ALL);
@@ -226,8 +226,8 @@ START_TEST(a_full_pipe_hides_the_fin)
 	ck_assert_uint_eq(edge_next(ep, NEVER_MS), 0);
 	ck_assert_int_eq(splice_in(fd[1], p, 65536), 0);
 	close(ep);
-	scene_close(p);
-	scene_close(fd);
+	fixture_close(p);
+	fixture_close(fd);
 }
 END_TEST
 
@@ -236,16 +236,16 @@ START_TEST(a_splice_of_nothing_looks_like_eof)
 {
 	int fd[2], p[2];
 
-	scene_pair(fd);
-	scene_pipe(p, 0);
+	fixture_pair(fd);
+	fixture_pipe(p, 0);
 	ck_assert_int_eq(splice_in(fd[1], p, 0), 0);
 	ck_assert_int_eq(splice_in(fd[1], p, 1), -EAGAIN);
 	peer_says(fd[0], "x", 1);
 	await_unread(fd[1], 1);
 	ck_assert_int_eq(splice_in(fd[1], p, 0), 0);
 	ck_assert_int_eq(splice_in(fd[1], p, 1), 1);
-	scene_close(p);
-	scene_close(fd);
+	fixture_close(p);
+	fixture_close(fd);
 }
 END_TEST
 
@@ -257,8 +257,8 @@ START_TEST(only_o_nonblock_keeps_a_splice_from_waiting_for_a_socket)
 	int fd[2], p[2];
 	int64_t t;
 
-	scene_pair(fd);
-	scene_pipe(p, 0);
+	fixture_pair(fd);
+	fixture_pipe(p, 0);
 	ck_assert_int_eq(
 		setsockopt(fd[0], SOL_SOCKET, SO_RCVTIMEO, &tv, sizeof(tv)), 0);
 	ck_assert_int_eq(
@@ -276,8 +276,8 @@ START_TEST(only_o_nonblock_keeps_a_splice_from_waiting_for_a_socket)
 			break;
 	}
 	ck_assert_int_lt(t, 300);
-	scene_close(p);
-	scene_close(fd);
+	fixture_close(p);
+	fixture_close(fd);
 }
 END_TEST
 
@@ -293,8 +293,8 @@ START_TEST(a_length_above_ssize_max_may_be_refused_the_largest_pipe_is_not)
 	int fd[2], p[2];
 	char c;
 
-	scene_pair(fd);
-	scene_pipe(p, 0);
+	fixture_pair(fd);
+	fixture_pipe(p, 0);
 	for (int i = 0; i < 2; i++) {
 		ssize_t n;
 
@@ -313,8 +313,8 @@ START_TEST(a_length_above_ssize_max_may_be_refused_the_largest_pipe_is_not)
 	peer_says(fd[0], "x", 1);
 	await_unread(fd[1], 1);
 	ck_assert_int_eq(splice_in(fd[1], p, 1 << 30), 1);
-	scene_close(p);
-	scene_close(fd);
+	fixture_close(p);
+	fixture_close(fd);
 }
 END_TEST
 

@@ -14,7 +14,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "kernel/scene.h"
+#include "kernel/fixture.h"
 #include "support/pacer.h"
 
 /* A delayed ack takes 40 ms at least, a tail held back by MORE 200. */
@@ -28,17 +28,17 @@ struct route {
 
 static void route_open(struct route *r)
 {
-	scene_pair(r->in);
-	scene_pipe(r->pipe, 65536);
-	scene_pair(r->out);
+	fixture_pair(r->in);
+	fixture_pipe(r->pipe, 65536);
+	fixture_pair(r->out);
 	peer_nodelay(r->out[1]);
 }
 
 static void route_close(struct route *r)
 {
-	scene_close(r->in);
-	scene_close(r->pipe);
-	scene_close(r->out);
+	fixture_close(r->in);
+	fixture_close(r->pipe);
+	fixture_close(r->out);
 }
 
 /* Puts @n bytes, up to 4096, into the pipe. */
@@ -185,8 +185,8 @@ START_TEST(a_splice_to_a_dead_socket_raises_sigpipe_unless_ignored)
 	signal(SIGPIPE, SIG_IGN);
 	ck_assert_int_eq(splice_out(r.pipe, r.out[1], 10), -EPIPE);
 	close(r.out[1]);
-	scene_close(r.pipe);
-	scene_close(r.in);
+	fixture_close(r.pipe);
+	fixture_close(r.in);
 }
 END_TEST
 

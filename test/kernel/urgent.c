@@ -15,7 +15,7 @@
 #include <linux/sockios.h>
 #include <unistd.h>
 
-#include "kernel/scene.h"
+#include "kernel/fixture.h"
 
 static int at_mark(int fd)
 {
@@ -57,9 +57,9 @@ static void expect_text(int fd, const char *text)
 }
 
 /* A pair on which the peer has said abc, U (urgent), def; all has arrived. */
-static void scene_urgent(int fd[2])
+static void fixture_urgent(int fd[2])
 {
-	scene_pair(fd);
+	fixture_pair(fd);
 	peer_says(fd[0], "abc", 3);
 	says_urgent(fd[0], 'U');
 	peer_says(fd[0], "def", 3);
@@ -73,8 +73,8 @@ START_TEST(splice_stops_at_the_mark_while_epoll_says_readable)
 {
 	int fd[2], p[2], ep;
 
-	scene_urgent(fd);
-	scene_pipe(p, 0);
+	fixture_urgent(fd);
+	fixture_pipe(p, 0);
 	ep = edge_watch(fd[1], EPOLLIN);
 	ck_assert_int_eq(splice_in(fd[1], p, 100), 3);
 	ck_assert_int_eq(at_mark(fd[1]), 1);
@@ -83,8 +83,8 @@ START_TEST(splice_stops_at_the_mark_while_epoll_says_readable)
 		ck_assert_uint_eq(edge_next(ep, SOON_MS), EPOLLIN);
 	}
 	close(ep);
-	scene_close(p);
-	scene_close(fd);
+	fixture_close(p);
+	fixture_close(fd);
 }
 END_TEST
 
@@ -92,16 +92,16 @@ START_TEST(oobinline_does_not_help_splice_over_the_mark)
 {
 	int fd[2], p[2], one = 1;
 
-	scene_urgent(fd);
-	scene_pipe(p, 0);
+	fixture_urgent(fd);
+	fixture_pipe(p, 0);
 	ck_assert_int_eq(setsockopt(fd[1], SOL_SOCKET, SO_OOBINLINE, &one,
 				    sizeof(one)),
 			 0);
 	ck_assert_int_eq(splice_in(fd[1], p, 100), 3);
 	ck_assert_int_eq(splice_in(fd[1], p, 100), -EAGAIN);
 	expect_text(fd[1], "Udef");
-	scene_close(p);
-	scene_close(fd);
+	fixture_close(p);
+	fixture_close(fd);
 }
 END_TEST
 
@@ -110,8 +110,8 @@ START_TEST(after_the_fin_splice_at_the_mark_says_0_with_bytes_queued)
 {
 	int fd[2], p[2];
 
-	scene_urgent(fd);
-	scene_pipe(p, 0);
+	fixture_urgent(fd);
+	fixture_pipe(p, 0);
 	ck_assert_int_eq(splice_in(fd[1], p, 100), 3);
 	shutdown(fd[0], SHUT_WR);
 	await_fin(fd[1]);
@@ -120,8 +120,8 @@ START_TEST(after_the_fin_splice_at_the_mark_says_0_with_bytes_queued)
 	ck_assert_int_eq(take_urgent(fd[1]), 'U');
 	expect_text(fd[1], "def");
 	expect_text(fd[1], "");
-	scene_close(p);
-	scene_close(fd);
+	fixture_close(p);
+	fixture_close(fd);
 }
 END_TEST
 
@@ -130,16 +130,16 @@ START_TEST(one_recv_past_the_mark_frees_splice)
 	int fd[2], p[2];
 	char c;
 
-	scene_urgent(fd);
-	scene_pipe(p, 0);
+	fixture_urgent(fd);
+	fixture_pipe(p, 0);
 	ck_assert_int_eq(splice_in(fd[1], p, 100), 3);
 	ck_assert_int_eq(recv_now(fd[1], &c, 1), 1);
 	ck_assert_int_eq(c, 'd');
 	ck_assert_int_eq(at_mark(fd[1]), 0);
 	ck_assert_int_eq(splice_in(fd[1], p, 100), 2);
 	ck_assert_int_eq(splice_in(fd[1], p, 100), -EAGAIN);
-	scene_close(p);
-	scene_close(fd);
+	fixture_close(p);
+	fixture_close(fd);
 }
 END_TEST
 
@@ -149,7 +149,7 @@ START_TEST(urgent_data_makes_an_edge_with_pri)
 	int fd[2], ep;
 	uint32_t seen;
 
-	scene_pair(fd);
+	fixture_pair(fd);
 	ep = edge_watch(fd[1], EDGE_ALL);
 	while (edge_next(ep, NEVER_MS))
 		;
@@ -164,7 +164,7 @@ START_TEST(urgent_data_makes_an_edge_with_pri)
 	says_urgent(fd[0], 'V');
 	edge_until(ep, EPOLLPRI);
 	close(ep);
-	scene_close(fd);
+	fixture_close(fd);
 }
 END_TEST
 
@@ -174,8 +174,8 @@ START_TEST(success_then_eagain_at_the_mark_comes_of_one_edge)
 {
 	int fd[2], p[2], ep;
 
-	scene_urgent(fd);
-	scene_pipe(p, 0);
+	fixture_urgent(fd);
+	fixture_pipe(p, 0);
 	ep = edge_watch(fd[1], EDGE_ALL);
 	edge_until(ep, EPOLLIN | EPOLLPRI);
 	ck_assert_int_eq(at_mark(fd[1]), 0);
@@ -183,8 +183,8 @@ START_TEST(success_then_eagain_at_the_mark_comes_of_one_edge)
 	ck_assert_int_eq(splice_in(fd[1], p, 100), -EAGAIN);
 	ck_assert_uint_eq(edge_next(ep, NEVER_MS), 0);
 	close(ep);
-	scene_close(p);
-	scene_close(fd);
+	fixture_close(p);
+	fixture_close(fd);
 }
 END_TEST
 
@@ -193,14 +193,14 @@ START_TEST(a_recv_cut_short_by_the_mark_is_not_followed_by_an_edge)
 {
 	int fd[2], ep;
 
-	scene_urgent(fd);
+	fixture_urgent(fd);
 	ep = edge_watch(fd[1], EDGE_ALL);
 	edge_until(ep, EPOLLIN | EPOLLPRI);
 	expect_text(fd[1], "abc");
 	ck_assert_uint_eq(edge_next(ep, NEVER_MS), 0);
 	expect_text(fd[1], "def");
 	close(ep);
-	scene_close(fd);
+	fixture_close(fd);
 }
 END_TEST
 
@@ -209,8 +209,8 @@ START_TEST(the_mark_stays_until_a_recv_after_the_byte_was_taken)
 {
 	int fd[2], p[2];
 
-	scene_urgent(fd);
-	scene_pipe(p, 0);
+	fixture_urgent(fd);
+	fixture_pipe(p, 0);
 	expect_text(fd[1], "abc");
 	ck_assert_int_eq(take_urgent(fd[1]), 'U');
 	ck_assert_int_eq(at_mark(fd[1]), 1);
@@ -218,8 +218,8 @@ START_TEST(the_mark_stays_until_a_recv_after_the_byte_was_taken)
 	ck_assert_int_eq(splice_in(fd[1], p, 100), -EAGAIN);
 	expect_text(fd[1], "def");
 	ck_assert_int_eq(at_mark(fd[1]), 0);
-	scene_close(p);
-	scene_close(fd);
+	fixture_close(p);
+	fixture_close(fd);
 }
 END_TEST
 
@@ -229,8 +229,8 @@ START_TEST(recv_with_nothing_past_the_mark_frees_splice)
 	int fd[2], p[2];
 	char c;
 
-	scene_pair(fd);
-	scene_pipe(p, 0);
+	fixture_pair(fd);
+	fixture_pipe(p, 0);
 	says_urgent(fd[0], 'U');
 	await_urgent(fd[1]);
 	ck_assert_int_eq(take_urgent(fd[1]), 'U');
@@ -240,8 +240,8 @@ START_TEST(recv_with_nothing_past_the_mark_frees_splice)
 	peer_says(fd[0], "abc", 3);
 	await_unread(fd[1], 3);
 	ck_assert_int_eq(splice_in(fd[1], p, 100), 3);
-	scene_close(p);
-	scene_close(fd);
+	fixture_close(p);
+	fixture_close(fd);
 }
 END_TEST
 
@@ -251,7 +251,7 @@ START_TEST(recv_at_the_mark_loses_an_urgent_byte_not_yet_taken)
 	int fd[2];
 	char c;
 
-	scene_urgent(fd);
+	fixture_urgent(fd);
 	expect_text(fd[1], "abc");
 	expect_text(fd[1], "def");
 	ck_assert_int_eq(take_urgent(fd[1]), -EINVAL);
@@ -260,7 +260,7 @@ START_TEST(recv_at_the_mark_loses_an_urgent_byte_not_yet_taken)
 	await_urgent(fd[1]);
 	ck_assert_int_eq(recv_now(fd[1], &c, 1), -EAGAIN);
 	ck_assert_int_eq(take_urgent(fd[1]), -EINVAL);
-	scene_close(fd);
+	fixture_close(fd);
 }
 END_TEST
 
@@ -270,7 +270,7 @@ START_TEST(a_byte_taken_before_its_mark_comes_again_if_a_second_follows)
 {
 	int fd[2];
 
-	scene_urgent(fd);
+	fixture_urgent(fd);
 	ck_assert_int_eq(at_mark(fd[1]), 0);
 	ck_assert_int_eq(take_urgent(fd[1]), 'U');
 	says_urgent(fd[0], 'V');
@@ -279,7 +279,7 @@ START_TEST(a_byte_taken_before_its_mark_comes_again_if_a_second_follows)
 	expect_text(fd[1], "abcUdef");
 	ck_assert_int_eq(at_mark(fd[1]), 1);
 	ck_assert_int_eq(take_urgent(fd[1]), 'V');
-	scene_close(fd);
+	fixture_close(fd);
 }
 END_TEST
 
@@ -288,7 +288,7 @@ START_TEST(a_byte_taken_at_its_mark_comes_once)
 {
 	int fd[2];
 
-	scene_urgent(fd);
+	fixture_urgent(fd);
 	expect_text(fd[1], "abc");
 	ck_assert_int_eq(take_urgent(fd[1]), 'U');
 	says_urgent(fd[0], 'V');
@@ -296,7 +296,7 @@ START_TEST(a_byte_taken_at_its_mark_comes_once)
 	expect_text(fd[1], "def");
 	ck_assert_int_eq(at_mark(fd[1]), 1);
 	ck_assert_int_eq(take_urgent(fd[1]), 'V');
-	scene_close(fd);
+	fixture_close(fd);
 }
 END_TEST
 
@@ -305,7 +305,7 @@ START_TEST(the_last_byte_sent_as_oob_is_the_urgent_one)
 {
 	int fd[2];
 
-	scene_pair(fd);
+	fixture_pair(fd);
 	ck_assert_int_eq(send(fd[0], "xyU", 3, MSG_OOB), 3);
 	peer_says(fd[0], "z", 1);
 	await_urgent(fd[1]);
@@ -314,7 +314,7 @@ START_TEST(the_last_byte_sent_as_oob_is_the_urgent_one)
 	ck_assert_int_eq(take_urgent(fd[1]), 'U');
 	ck_assert_int_gt(peer_wait(fd[1], POLLIN, SOON_MS), 0);
 	expect_text(fd[1], "z");
-	scene_close(fd);
+	fixture_close(fd);
 }
 END_TEST
 
@@ -324,7 +324,7 @@ START_TEST(a_reset_takes_the_urgent_byte_only)
 	int fd[2];
 	char c;
 
-	scene_urgent(fd);
+	fixture_urgent(fd);
 	peer_reset(fd[0]);
 	await_reset(fd[1]);
 	expect_text(fd[1], "abc");

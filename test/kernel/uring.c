@@ -9,23 +9,23 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "kernel/scene.h"
+#include "kernel/fixture.h"
 
-static void scene_open(struct io_uring *ring, int fd[2])
+static void fixture_open(struct io_uring *ring, int fd[2])
 {
 	int one = 1;
 
 	ck_assert_int_eq(io_uring_queue_init(8, ring, 0), 0);
-	scene_pair(fd);
+	fixture_pair(fd);
 	ck_assert_int_eq(setsockopt(fd[1], SOL_SOCKET, SO_OOBINLINE, &one,
 				    sizeof(one)),
 			 0);
 }
 
-static void scene_end(struct io_uring *ring, int fd[2])
+static void fixture_end(struct io_uring *ring, int fd[2])
 {
 	io_uring_queue_exit(ring);
-	scene_close(fd);
+	fixture_close(fd);
 }
 
 static struct io_uring_sqe *request(struct io_uring *ring)
@@ -76,7 +76,7 @@ START_TEST(a_receive_that_waits_takes_an_urgent_byte_for_an_ordinary_one)
 	int fd[2], at = 1;
 	char buf[8];
 
-	scene_open(&ring, fd);
+	fixture_open(&ring, fd);
 	io_uring_prep_recv(request(&ring), fd[1], buf, sizeof(buf), 0);
 	ck_assert_int_eq(io_uring_submit(&ring), 1);
 	ck_assert_int_eq(send(fd[0], "U", 1, MSG_OOB), 1);
@@ -86,7 +86,7 @@ START_TEST(a_receive_that_waits_takes_an_urgent_byte_for_an_ordinary_one)
 	ck_assert_int_eq(ioctl(fd[1], SIOCATMARK, &at), 0);
 	ck_assert_int_eq(at, 0);
 	ck_assert_int_eq(peer_wait(fd[1], POLLPRI, NEVER_MS), -ETIMEDOUT);
-	scene_end(&ring, fd);
+	fixture_end(&ring, fd);
 }
 END_TEST
 
@@ -95,13 +95,13 @@ START_TEST(a_receive_that_does_not_wait_stops_at_a_mark)
 	struct io_uring ring;
 	int fd[2];
 
-	scene_open(&ring, fd);
+	fixture_open(&ring, fd);
 	peer_says(fd[0], "abc", 3);
 	ck_assert_int_eq(send(fd[0], "U", 1, MSG_OOB), 1);
 	ck_assert_int_gt(peer_wait(fd[1], POLLPRI, SOON_MS), 0);
 	ck_assert_int_eq(read_now(&ring, fd[1]), 3);
 	ck_assert_int_gt(peer_wait(fd[1], POLLPRI, SOON_MS), 0);
-	scene_end(&ring, fd);
+	fixture_end(&ring, fd);
 }
 END_TEST
 
@@ -110,7 +110,7 @@ START_TEST(a_receive_that_does_not_wait_is_over_when_submitted)
 	struct io_uring ring;
 	int fd[2];
 
-	scene_open(&ring, fd);
+	fixture_open(&ring, fd);
 	ck_assert_int_eq(read_now(&ring, fd[1]), -EAGAIN);
 	peer_says(fd[0], "abc", 3);
 	ck_assert_int_gt(peer_wait(fd[1], POLLIN, SOON_MS), 0);
@@ -120,7 +120,7 @@ START_TEST(a_receive_that_does_not_wait_is_over_when_submitted)
 	ck_assert_int_gt(peer_wait(fd[1], POLLRDHUP, SOON_MS), 0);
 	ck_assert_int_eq(read_now(&ring, fd[1]), -ECONNRESET);
 	ck_assert_int_eq(read_now(&ring, fd[1]), 0);
-	scene_end(&ring, fd);
+	fixture_end(&ring, fd);
 }
 END_TEST
 
@@ -131,7 +131,7 @@ START_TEST(a_send_that_does_not_wait_is_over_when_submitted)
 	struct io_uring ring;
 	int fd[2], n;
 
-	scene_open(&ring, fd);
+	fixture_open(&ring, fd);
 	ck_assert_int_eq(write_now(&ring, fd[0], "abc", 3), 3);
 	do
 		n = write_now(&ring, fd[0], much, sizeof(much));
@@ -141,7 +141,7 @@ START_TEST(a_send_that_does_not_wait_is_over_when_submitted)
 	fd[1] = -1;
 	ck_assert_int_gt(peer_wait(fd[0], POLLRDHUP, SOON_MS), 0);
 	ck_assert_int_lt(write_now(&ring, fd[0], "abc", 3), 0);
-	scene_end(&ring, fd);
+	fixture_end(&ring, fd);
 }
 END_TEST
 

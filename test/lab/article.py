@@ -10,6 +10,7 @@ import subprocess
 import sys
 
 import pages
+import chart   # found by pages
 import stacks  # found by pages
 
 from kit import Skip, check, equal, run, test
@@ -137,6 +138,40 @@ def the_page_loads_nothing(t):
     found = pages.Tables(page)
     equal([load for load in found.loads if not load[2].startswith("#")], [], "attributes that load")
     equal(re.findall(r"@import|url\((?!#)|<link|<base|fetch\(|XMLHttpRequest|import\(", page), [], "what else could load")
+
+
+CLOSE = {"copy-8k": (10.9, 8180), "copy-16k": (17.9, 16378), "copy-64k": (32.2, 65339), "copy-256k": (44.3, 259595),
+         "splice-64k": (40, 65232), "splice-256k": (57.2, 236339), "splice-1m": (57.9, 404690), "auto": (60, 459190)}
+
+
+def chart_of(factors, direct=61.1):
+    """The chart of a ladder in which most points are close to others."""
+    rungs = {name: [bulk(gbit * factors.get(name, 1), size)] for name, (gbit, size) in CLOSE.items()}
+    return chart.ladder("8 streams", {**rungs, "direct": [{"gbit_s": direct}]})
+
+
+def labels_of(svg):
+    """(text, x, y) of the labels, which have a size of their own; each is centred at x, and stands on y."""
+    found = re.findall(r'translate\(([\d.]+),([\d.]+)\)"[^>]*font-size="12.00"[^>]*text-anchor="middle"\s*>\s*<text>'
+                       r"<tspan[^>]*>([^<]*)<", svg)
+    return [(text.strip(), float(x), float(y)) for x, y, text in found]
+
+
+@test()
+def labels_of_a_chart_name_every_line_and_do_not_overlap(t):
+    if not shutil.which("gnuplot"):
+        raise Skip("gnuplot is not installed")
+    for factors, direct in (({}, 61.1), ({"copy-64k": 1.24, "copy-256k": 1.29}, 61.1), ({"auto": 0.965}, 57.9),
+                            ({name: 40 / gbit for name, (gbit, _) in CLOSE.items()}, 40)):
+        labels = labels_of(chart_of(factors, direct))
+        equal(sorted(text for text, _, _ in labels),
+              sorted(["copy 8K", "16K", "64K", "256K", "splice 64K", "256K", "1M", "auto", "no forwarder"]), "labels")
+        for n, (one, x, y) in enumerate(labels):
+            wide = len(one) * 6.5 / 2
+            check(wide <= x <= 420 - wide and 12 <= y <= 350, f"{one} at {x},{y} leaves the picture")
+            for other, at_x, at_y in labels[:n]:
+                check(abs(x - at_x) >= wide + len(other) * 6.5 / 2 or abs(y - at_y) >= 11,
+                      f"{one} at {x},{y} is over {other} at {at_x},{at_y}")
 
 
 @test()

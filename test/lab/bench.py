@@ -16,8 +16,9 @@ BENCH = os.path.join(ROOT, "tools", "bench", "run")
 sys.path[:0] = [os.path.join(ROOT, "tools", folder) for folder in ("lab", "bench")]
 
 import contestants  # noqa: E402
+import demo         # noqa: E402
 import ladder       # noqa: E402
-import rig          # noqa: E402
+import testbed      # noqa: E402
 import workloads    # noqa: E402
 
 OURS = ["copy-8k", "copy-16k", "copy-64k", "splice-1m"]
@@ -84,7 +85,7 @@ def of_forwarders_in_a_row_each_carries_what_passes(t):
         equal((work.hops, work.pinned), (3, True), name)
         check(work.about.endswith(", 3 forwarders in a row"), work.about)
     contestants.BUILT.use(build(t))
-    with rig.Loopback() as r:
+    with testbed.Loopback() as r:
         bench_ = workloads.Bench(r, 0.2)
         bench_.serve(0)
         where = bench_.start(contestants.sluice("sluice", "--mode=copy"), hops=3)
@@ -103,6 +104,28 @@ def switches(pid):
         with open(f"/proc/{pid}/task/{task}/status") as f:
             slept += int(re.search(r"^voluntary_ctxt_switches:\s+(\d+)", f.read(), re.M)[1])
     return slept
+
+
+ENDS_IN_3 = "trap 'exit 3' TERM; echo ready; while :; do sleep 0.01; done"
+
+
+@test(each=({"dropped": 5}, {"dropped": 0}))
+def a_demo_in_which_sluice_drops_bytes_or_ends_in_trouble_fails(t):
+    dropped = t.way["dropped"]
+    real, demo.totals = demo.totals, lambda *_: {"bytes": {"dropped": dropped}}
+    t.later(setattr, demo, "totals", real)
+    with testbed.Loopback() as r:
+        with open(r.folder + "/log", "w") as log:
+            log.write("in trouble\n")
+        sluice = r.forwarder.start(["sh", "-c", ENDS_IN_3], stdout=subprocess.PIPE)
+        sluice.stdout.readline()
+        words = "dropped 5 bytes" if dropped else "ended with exit status 3: in trouble"
+        try:
+            demo.end_well(workloads.Bench(r, 1))
+        except testbed.Trouble as e:
+            equal(str(e), f"sluice {words}", "what it says")
+        else:
+            check(False, f"no trouble: {sluice.returncode}")
 
 
 @test()

@@ -28,7 +28,7 @@ def build(t):
 
 def command(t, *args, root=ROOT):
     """The words that run a command of the lab with the build under test."""
-    place = [] if args[0] == "quick" else ["--name", NAME, "--net", NET]
+    place = [] if args[0] in ("quick", "demo") else ["--name", NAME, "--net", NET]
     lab_run = os.path.join(root, "tools", "lab", "run")
     # This Python need not be one that another user may run, who has a copy of his own.
     return [*[sys.executable] * (root == ROOT), lab_run, args[0], *place, "--build", build(t), *args[1:]]

@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: MIT
 """The lab without namespaces: each thread traced, counters, experiments, what an ordinary user gets, and wrong use."""
 import os
+import re
 import shutil
 import subprocess
 
@@ -58,7 +59,7 @@ def as_user(t):
     """A clone and a build where every user may look, and the words that run a program as one that nobody is."""
     user = spare_user()
     root = t.folder()
-    for name in ("lab", "bench"):
+    for name in ("lab", "bench", "lib"):
         shutil.copytree(os.path.join(ROOT, "tools", name), os.path.join(root, "tools", name))
     build = os.path.dirname(os.path.dirname(t.binary))
     for path in ("src/sluice", "tools/load/sluice-load"):
@@ -79,6 +80,19 @@ def an_ordinary_user_has_a_quick_look(t):
     equal(list(shown), ["copy-8k", "copy-64k", "splice-1m", "auto"], "rungs")
     check(all(float(row["Gbit/s"]) > 0 and float(row["bytes a call"]) > 1000 for row in shown.values()), shown)
     check(all(float(row["a second"]) > 0 for row in table(p.stdout, "### rr, 16 connections").values()), p.stdout)
+
+
+@test()
+def the_demo_measures_splicing_and_copying_and_verifies_both(t):
+    root, who = as_user(t)
+    p = subprocess.run(command(t, "demo", "--seconds", "0.2", root=root), capture_output=True, text=True, timeout=30,
+                       check=False, **who)
+    equal((p.returncode, p.stderr), (0, ""), "demo")
+    rows = {m[1].strip(): (float(m[2]), float(m[3]))
+            for m in re.finditer(r"^  (.{34}) \S.{7} *([\d.]+) +([\d.]+)$", p.stdout, re.M)}
+    equal(len(rows), 8, f"rows of {p.stdout}")
+    equal(rows["of the bytes went by pipe"], (100, 0), "share of the pipes, by splice and by copy")
+    check(all(min(cells) > 0 for name, cells in rows.items() if "pipe" not in name), p.stdout)
 
 
 @test()

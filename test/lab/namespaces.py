@@ -14,7 +14,7 @@ from driver import BRIEF, NAME, NET, ROOT, agrees, build, command, lab, results,
 
 from kit import Skip, check, equal, proc, run, test  # found by driver
 from kit.strace import need_strace
-from rig import Group  # found by pages
+from testbed import Group  # found by pages
 
 SYSCTLS = ("net/ipv4/tcp_congestion_control", "net/ipv4/ip_forward")
 
@@ -239,7 +239,7 @@ def netperf_gets_two_ports_where_it_is_installed(t):
     before, folder = in_namespaces(t), t.folder()
     path = os.path.join(folder, "results")
     brief = ("rr", "--modes", "splice", "--connections", "1", "--json", path, *BRIEF)
-    out = well(t, *brief, env=dict(os.environ, PATH=only_path(t, "ip", "python3")))
+    out = well(t, *brief, env=dict(os.environ, PATH=only_path(t, "ip", "nsenter", "python3")))
     check("netperf TCP_RR: netperf is not installed" in out, out)
     for name in ("netperf", "netserver"):
         with open(os.path.join(folder, name), "w") as f:

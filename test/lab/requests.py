@@ -1,16 +1,16 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
 """sluice-load rr: how many requests are under way, what is timed, what is wrong is noticed."""
-import array
 import collections
 import contextlib
 import select
+import socket
 import struct
 import time
 
 from driver import Load, Served
 
-from kit import MIB, MODES, Job, Nobody, check, equal, half_close, run, test  # found by driver
+from kit import MIB, MODES, Job, Nobody, Reader, check, equal, half_close, run, stamp, test  # found by driver
 from kit.strace import need_strace
 
 HELLO = struct.Struct("=IBBHQ")  # struct hello of tools/load/wire.h
@@ -127,14 +127,12 @@ def each_request_is_timed_from_when_it_was_written(t):
     check(got["tps"] * delay > 1.5, f"they did not wait for each other: {got}")
 
 
-LATE = f"at byte {SIZE} {SIZE} bytes are missing, or late"
 WRONG = {
-    "a byte is another": (lambda a: a[:65] + bytes([a[65] ^ 1]) + a[66:], "byte 65 is 0x"),
+    "a byte is another": (lambda a: a[:65] + bytes([a[65] ^ 1]) + a[66:], "garbled: bytes 65 to 71 of"),
     "two are swapped": (lambda a: a[:SIZE] + a[2 * SIZE:3 * SIZE] + a[SIZE:2 * SIZE] + a[3 * SIZE:],
-                        LATE),
-    "one is missing": (lambda a: a[:SIZE] + a[2 * SIZE:], LATE),
-    "one comes twice": (lambda a: a[:SIZE] + a,
-                        f"at byte {SIZE} come the bytes from position 0 again, or late"),
+                        f"reordered: at byte {SIZE} of"),
+    "one is missing": (lambda a: a[:SIZE] + a[2 * SIZE:], f"lost: at byte {SIZE} of"),
+    "one comes twice": (lambda a: a[:SIZE] + a, f"repeated: at byte {SIZE} of"),
     "FIN after two": (lambda a: a[:2 * SIZE], "waiting for an answer: the server has said FIN"),
 }
 
@@ -162,14 +160,36 @@ def an_answer_to_somebody_else_is_noticed(t):
     one.say(other.requests(4))
     status, got, err = client.result()
     equal((status, got["errors"]), (1, 1), f"exit status, and errors: {err}")
-    # Up to there the first words of both are the same.
-    words = f"at byte 6 come bytes of stream {other.stream} from position 6"
-    check(f"stream {one.stream}: {words}" in err, err)
+    words = f"foreign: byte 0 of stream {one.stream} is byte 0 of stream {other.stream}"
+    check(words in err, err)
 
 
-def stamps(stream, first, n):
-    """Words of a stream, as tools/load/stamp.h has them."""
-    return array.array("Q", range((stream << 48) + first, (stream << 48) + first + n)).tobytes()
+def hello_of(t, *args):
+    """A client of the load that checks. Return: it, its socket, its hello."""
+    backend = t.backend()
+    client = Load(t, *args[:1], "%s:%d" % backend.addr, "--check", "--seconds", 0.2, *args[1:])
+    s = t.keep(backend.accept())
+    return client, s, HELLO.unpack(s.recv(HELLO.size, socket.MSG_WAITALL))
+
+
+@test()
+def what_the_load_stamps_is_right_to_the_tests(t):
+    _, s, (_, _, stamped, stream, _) = hello_of(t, "bulk")
+    reader = Reader(stream)
+    while data := s.recv(70001):
+        reader.feed(data)
+    check(stamped and reader.got > MIB, f"stamped: {stamped}, bytes: {reader.got}")
+
+
+@test()
+def what_the_tests_stamp_is_right_to_the_load(t):
+    client, s, (_, _, stamped, stream, _) = hello_of(t, "bulk", "--reverse")
+    said = 0
+    while not select.select([s], [], [], 0)[0]:
+        s.sendall(stamp(stream, said, said % 70001 + 1))
+        said += said % 70001 + 1
+    half_close(s)
+    equal((stamped, client.well()["checked"]), (1, said), "stamped, and bytes that were checked")
 
 
 @test()
@@ -179,8 +199,8 @@ def an_answer_before_its_request_is_noticed(t):
     client = rr(t, backend, "--seconds", 5, "--pipeline", 64, "--size", MIB)
     target = Target(t, backend)
     with contextlib.suppress(OSError):
-        for first in range(0, 64 * MIB // 8, MIB // 8):
-            target.say(stamps(target.stream, first, MIB // 8))
+        for first in range(0, 64 * MIB, MIB):
+            target.say(stamp(target.stream, first, MIB))
     status, got, err = client.result()
     equal((status, got["errors"]), (1, 1), f"exit status, and errors: {err}")
     check("waiting for an answer: Protocol error" in err, err)
@@ -192,7 +212,7 @@ def what_comes_behind_the_last_answer_is_noticed(t):
     client = rr(t, backend, "--seconds", 0.2, "--pipeline", 4)
     target = Target(t, backend)
     target.echo()
-    target.say(stamps(target.stream, target.got // 8, 1))
+    target.say(stamp(target.stream, target.got, 8))
     status, got, err = client.result()
     equal((status, got["errors"]), (1, 1), f"exit status, and errors: {err}")
     check("waiting for the end: Protocol error" in err, err)

@@ -19,21 +19,15 @@ import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), os.pardir, "daemon"))
 
-from kit import EACH_MODE  # noqa: E402
+from kit import EACH_MODE, stamp  # noqa: E402
 
 WAYS = [["--mode=auto"]]
 if "uring" in EACH_MODE:
     WAYS.append(["--mode=uring"])
 CONNECTIONS, BYTES, SECONDS = 200, 40000, 4
-WORD = 8
 
 
-def stamped(stream, n):
-    """Bytes that tell where they belong: a stream and a position in each word."""
-    return b"".join((stream << 32 | i).to_bytes(WORD, "big") for i in range(n // WORD))
-
-
-PAYLOAD = [stamped(k, BYTES) for k in range(8)]
+PAYLOAD = [stamp(k, 0, BYTES) for k in range(8)]
 
 
 def echo_server(listener, stop):

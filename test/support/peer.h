@@ -4,7 +4,7 @@
  *
  * All of it works on blocking and on nonblocking sockets alike, with a
  * deadline, and never raises SIGPIPE. Errors are negative errno values.
- * What only sets the scene (tcp_pair, tcp_listen, socket options) fails the
+ * What only prepares a test (tcp_pair, tcp_listen, socket options) fails the
  * test by itself, so must be called from the test's own thread; what a test is
  * about (connecting, bytes, ends) is returned.
  *

@@ -15,11 +15,11 @@
 #define HOSTS 2
 
 /**
- * struct scene - a worker, and a target of two addresses
+ * struct race - a worker, and a target of two addresses
  * @listener:	of each address; the first has a full queue
  * @filler:	what fills it
  */
-struct scene {
+struct race {
 	struct conf conf;
 	struct worker worker;
 	struct outgoing_table outgoing;
@@ -45,7 +45,7 @@ static int listen_at(struct addr *at, int backlog)
 
 static void ready(struct watch *w)
 {
-	struct scene *s = container_of(w, struct scene, watch);
+	struct race *s = container_of(w, struct race, watch);
 
 	if (s->connector)
 		connector_ready(s->connector);
@@ -53,7 +53,7 @@ static void ready(struct watch *w)
 
 static void done(struct connector *c, void *owner)
 {
-	struct scene *s = owner;
+	struct race *s = owner;
 
 	s->connector = NULL;
 	s->done = true;
@@ -61,14 +61,14 @@ static void done(struct connector *c, void *owner)
 }
 
 /* Begins to connect to the addresses from @first on. */
-static void scene_open(struct scene *s, unsigned first)
+static void race_open(struct race *s, unsigned first)
 {
 	static const struct tuning plain;
 	struct addr at[HOSTS];
 
-	*s = (struct scene){ .conf.connect_timeout_ms = 60000,
-			     .watch.fd = -1,
-			     .fds = open_fds() };
+	*s = (struct race){ .conf.connect_timeout_ms = 60000,
+			    .watch.fd = -1,
+			    .fds = open_fds() };
 	outgoing_init(&s->outgoing);
 	s->worker = (struct worker){ .conf = &s->conf,
 				     .outgoing = &s->outgoing,
@@ -89,7 +89,7 @@ static void scene_open(struct scene *s, unsigned first)
 	connector_run(s->connector, &s->worker, ready, done, s);
 }
 
-static void turn_until_done(struct scene *s)
+static void turn_until_done(struct race *s)
 {
 	for (int64_t end = now_ms() + 20000; !s->done;) {
 		ck_assert_int_lt(now_ms(), end);
@@ -99,7 +99,7 @@ static void turn_until_done(struct scene *s)
 }
 
 /* Whether the owner's watch has a connection to the address @i. */
-static bool has_connected_to(const struct scene *s, unsigned i)
+static bool has_connected_to(const struct race *s, unsigned i)
 {
 	struct addr peer;
 	socklen_t len = sizeof(peer);
@@ -108,7 +108,7 @@ static bool has_connected_to(const struct scene *s, unsigned i)
 	       addr_equal(&peer, &s->targets->at[i].addr);
 }
 
-static void scene_close(struct scene *s)
+static void race_close(struct race *s)
 {
 	close_fd(s->watch.fd);
 	for (unsigned i = 0; i < HOSTS; i++)
@@ -124,37 +124,37 @@ static void scene_close(struct scene *s)
 
 START_TEST(what_has_connected_is_found_before_epoll_tells)
 {
-	struct scene s;
+	struct race s;
 
-	scene_open(&s, 1);
+	race_open(&s, 1);
 	ck_assert(!s.done);
 	ck_assert(connector_recheck(s.connector));
 	ck_assert(s.done && s.won && has_connected_to(&s, 0));
-	scene_close(&s);
+	race_close(&s);
 }
 END_TEST
 
 START_TEST(what_has_not_connected_is_not_found_and_can_be_cancelled)
 {
-	struct scene s;
+	struct race s;
 
-	scene_open(&s, 0);
+	race_open(&s, 0);
 	ck_assert(!connector_recheck(s.connector));
 	for (int64_t end = now_ms() + 400; !s.done && now_ms() < end;)
 		(void)loop_turn(&s.worker.loop, 10);
 	if (!s.done) /* else the second was that quick */
 		connector_cancel(s.connector);
-	scene_close(&s);
+	race_close(&s);
 }
 END_TEST
 
 START_TEST(a_second_attempt_that_wins_is_moved_to_the_owners_watch)
 {
 	char byte = 'x';
-	struct scene s;
+	struct race s;
 	int peer;
 
-	scene_open(&s, 0);
+	race_open(&s, 0);
 	turn_until_done(&s);
 	ck_assert(s.won && has_connected_to(&s, 1));
 	ck_assert(s.watch.ready & LOOP_WRITABLE);
@@ -167,7 +167,7 @@ START_TEST(a_second_attempt_that_wins_is_moved_to_the_owners_watch)
 		(void)loop_turn(&s.worker.loop, 100);
 	ck_assert(s.watch.ready & LOOP_READABLE);
 	close(peer);
-	scene_close(&s);
+	race_close(&s);
 }
 END_TEST
 

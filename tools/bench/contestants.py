@@ -5,7 +5,7 @@ import shlex
 import shutil
 import subprocess
 
-from rig import Trouble
+from testbed import Trouble
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.dirname(os.path.dirname(HERE))
@@ -97,11 +97,11 @@ class Contestant:
                 return need
         return None
 
-    def argv(self, rig, target, workers):
+    def argv(self, testbed, target, workers):
         thost, tport = target
-        fields = {"sluice": BUILT.sluice, "listen": f"{rig.outer}:{rig.port}", "host": rig.outer, "port": rig.port,
-                  "target": f"{thost}:{tport}", "thost": thost, "tport": tport,
-                  "workers": workers, "folder": rig.folder, "conf": rig.folder + "/conf"}
+        fields = {"sluice": BUILT.sluice, "listen": f"{testbed.outer}:{testbed.port}", "host": testbed.outer,
+                  "port": testbed.port, "target": f"{thost}:{tport}", "thost": thost, "tport": tport,
+                  "workers": workers, "folder": testbed.folder, "conf": testbed.folder + "/conf"}
         with open(fields["conf"], "w") as f:
             f.write(self.conf.format(**fields))
         os.chmod(fields["conf"], 0o644)

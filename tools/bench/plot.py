@@ -4,7 +4,7 @@ import shutil
 import statistics
 import subprocess
 
-from rig import Trouble
+from testbed import Trouble
 from workloads import FIGURES
 
 def draw(path, workload, about, figure, samples):

@@ -5,7 +5,7 @@ import platform
 import sys
 import time
 
-from rig import Trouble, cpu_total
+from testbed import Trouble, cpu_total
 
 PATIENCE = 10  # seconds that a sample waits for others to leave the machine alone
 BAR = 24       # characters
@@ -55,13 +55,13 @@ def sample(bench, workload, contestant, progress, patience, calls):
     try:
         got = workload.sample(bench, contestant)
         if calls and hasattr(workload, "calls"):
-            bench.rig.clean()
+            bench.testbed.clean()
             got |= workload.calls(bench, contestant)
     except Trouble as e:
         progress.complain(f"{contestant.name}: {e}")
         return None
     finally:
-        bench.rig.clean()
+        bench.testbed.clean()
     if not calm:
         got["disturbed"] = True
     return got

@@ -14,7 +14,7 @@ import subprocess
 import time
 
 import contestants
-from rig import Trouble, cpu_total
+from testbed import Trouble, cpu_total
 
 GIB, MIB, KIB = 1 << 30, 1 << 20, 1 << 10
 NOBODY = 65534
@@ -46,17 +46,17 @@ FIGURES = {
 
 
 class Bench:
-    """A rig with a server in it, and how long things take."""
+    """A testbed with a server in it, and how long things take."""
 
-    def __init__(self, rig, seconds):
-        self.rig, self.seconds = rig, seconds
+    def __init__(self, testbed, seconds):
+        self.testbed, self.seconds = testbed, seconds
         self.cpu = None  # which one the forwarder is pinned to, if to one
         self.server = None
         self.port = PORT  # of the server
 
     def serve(self, port=PORT):
         """Starts the server, at a free port if @port is 0."""
-        self.server = self._load(self.rig.servers, "serve", f"{self.rig.server}:{port}", "--timeout", 86400)
+        self.server = self._load(self.testbed.servers, "serve", f"{self.testbed.server}:{port}", "--timeout", 86400)
         line = self.server.stdout.readline()
         if not line.startswith("listening"):
             raise Trouble("the server of the load does not start")
@@ -64,14 +64,14 @@ class Bench:
 
     def _load(self, group, *args):
         cpu = 0 if self.cpu is not None else None
-        return self.rig.inside(group, [contestants.BUILT.load, *args], cpu, stdin=subprocess.PIPE,
-                               stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+        return self.testbed.inside(group, [contestants.BUILT.load, *args], cpu, stdin=subprocess.PIPE,
+                                   stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
 
     def client(self, *args):
-        return self._load(self.rig.clients, *args)
+        return self._load(self.testbed.clients, *args)
 
     def start(self, contestant, user=None, hops=1):
-        return self.rig.start(contestant, self.port, self.cpu, user, hops)
+        return self.testbed.start(contestant, self.port, self.cpu, user, hops)
 
 
 def result(client, what):
@@ -83,16 +83,16 @@ def result(client, what):
     return got
 
 
-def load_cpu(rig):
-    return rig.clients.cpu() + rig.servers.cpu()
+def load_cpu(testbed):
+    return testbed.clients.cpu() + testbed.servers.cpu()
 
 
 def measured(bench, run):
     """Return: what run() returned, and the cpu seconds of the forwarder, the machine, and all but bench's processes."""
-    rig = bench.rig
-    own, load, all_, since = rig.forwarder.cpu(), load_cpu(rig), cpu_total(), time.monotonic()
+    testbed = bench.testbed
+    own, load, all_, since = testbed.forwarder.cpu(), load_cpu(testbed), cpu_total(), time.monotonic()
     got = run()
-    own, load, all_ = rig.forwarder.cpu() - own, load_cpu(rig) - load, cpu_total() - all_
+    own, load, all_ = testbed.forwarder.cpu() - own, load_cpu(testbed) - load, cpu_total() - all_
     return got, own, all_, max(0, (all_ - own - load) / (time.monotonic() - since))
 
 
@@ -140,8 +140,8 @@ class Bulk:
             return {}
         where = bench.start(contestant)
         moved = []
-        calls = calls_of(bench.rig.forwarder.pids(), lambda: moved.append(self._run(bench, where, 1)["bytes"]),
-                         bench.rig.folder)
+        calls = calls_of(bench.testbed.forwarder.pids(), lambda: moved.append(self._run(bench, where, 1)["bytes"]),
+                         bench.testbed.folder)
         return {"calls_mib": calls / (moved[0] / MIB)} if calls else {}
 
 
@@ -193,7 +193,7 @@ class Idle:
     def _look(self, bench):
         """Private memory in bytes, descriptors, and kernel memory in KiB."""
         pss = fds = 0
-        for pid in bench.rig.forwarder.pids():
+        for pid in bench.testbed.forwarder.pids():
             with open(f"/proc/{pid}/smaps_rollup") as f:
                 pss += int(re.search(r"^Pss:\s+(\d+)", f.read(), re.M)[1]) * KIB
             fds += len(os.listdir(f"/proc/{pid}/fd"))
@@ -207,9 +207,9 @@ class Idle:
             raise Trouble(f"{self.n} connections did not come up")
         time.sleep(1)
         after = self._look(bench)
-        cpu, since = bench.rig.forwarder.cpu(), time.monotonic()
+        cpu, since = bench.testbed.forwarder.cpu(), time.monotonic()
         time.sleep(1)
-        rest = (bench.rig.forwarder.cpu() - cpu) / (time.monotonic() - since)
+        rest = (bench.testbed.forwarder.cpu() - cpu) / (time.monotonic() - since)
         client.stdin.close()
         client.wait()
         pss, fds, kernel = (a - b for a, b in zip(after, before))
@@ -299,7 +299,7 @@ class UserAndRoot:
         got, own, _, others = measured(bench, lambda: bulk._run(bench, where, bench.seconds))
         if holder:
             let_go(holder)
-        bench.rig.forwarder.end()
+        bench.testbed.forwarder.end()
         return got, own, others
 
     def sample(self, bench, contestant):

@@ -9,7 +9,7 @@ import perf_stat
 import rr
 import stacks
 import syscalls
-from rig import Trouble
+from testbed import Trouble
 from words import cell, figures_table, listed, many, median, percent_more, size, table, text
 
 MOST = 12  # rows of a comparison

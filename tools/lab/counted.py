@@ -5,7 +5,7 @@ import os
 import signal
 import time
 
-from rig import Trouble
+from testbed import Trouble
 
 
 def switches(pid):
@@ -17,9 +17,9 @@ def switches(pid):
     return total
 
 
-def totals(rig, pid):
+def totals(testbed, pid):
     """SIGUSR1 has sluice print them; it was started with --stats=json."""
-    with open(rig.folder + "/log") as log:
+    with open(testbed.folder + "/log") as log:
         log.seek(0, os.SEEK_END)
         os.kill(pid, signal.SIGUSR1)
         until, line = time.monotonic() + 5, ""
@@ -35,16 +35,18 @@ def totals(rig, pid):
 class Counted:
     """Begins to count when it is made; since() tells what was counted."""
 
-    def __init__(self, rig):
-        self.rig, (self.pid,) = rig, rig.forwarder.pids()
+    def __init__(self, testbed):
+        self.testbed, (self.pid,) = testbed, testbed.forwarder.pids()
         self.was = self._look()
 
     def _look(self):
-        calls = totals(self.rig, self.pid)["calls"].values()
+        now = totals(self.testbed, self.pid)
+        calls, moved = now["calls"].values(), now["bytes"]
         return {"calls": sum(c["calls"] for c in calls), "moved": sum(c["bytes"] for c in calls),
-                "switches": switches(self.pid)}
+                "delivered": moved["delivered"], "by_pipe": moved["by_pipe"], "switches": switches(self.pid)}
 
     def since(self):
-        """Return: calls that move bytes, the bytes that they moved (twice what was forwarded: in and out), switches."""
+        """Return: calls that move bytes, the bytes that they moved (twice what was forwarded: in and out), bytes
+        that were delivered, those of them that went by pipe, switches."""
         now = self._look()
         return {k: now[k] - self.was[k] for k in now}

@@ -6,7 +6,7 @@ Needs root. If the lab is not up it says so, and does nothing.
 import os
 
 from place import need_root, place_options
-from rig import Rig
+from testbed import Testbed
 
 HELP = "take down what up made, and put every sysctl back (root)"
 
@@ -17,19 +17,19 @@ def options(p):
 
 def run(args):
     need_root("it removes network namespaces and links, and sets net.ipv4.*")
-    rig = Rig(args.net, args.name)
-    if not os.path.exists(rig.home):
+    testbed = Testbed(args.net, args.name)
+    if not os.path.exists(testbed.home):
         print(f"{args.name} is not up")
         return 0
-    rig.hold()
+    testbed.hold()
     try:
-        made = rig.made
+        made = testbed.made
         if not made:
             print(f"{args.name} is not up")
         else:
-            rig.unmake()
+            testbed.unmake()
             print(f"{args.name} is down: " + ", ".join(made["namespaces"] + made["links"] + list(made["servers"])
                                                        + [f"{k} = {v}" for k, v in made["sysctls"].items()]))
     finally:
-        rig.release()
+        testbed.release()
     return 0

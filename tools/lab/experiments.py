@@ -40,11 +40,11 @@ def remarks(bench, who):
     """What sluice warns of with each option: one that the kernel does not grant says nothing. Yields lines."""
     for contestant in who:
         bench.start(contestant)
-        with open(bench.rig.folder + "/log") as log:
+        with open(bench.testbed.folder + "/log") as log:
             for line in log:
                 if "warning: " in line:
                     yield f"- `{contestant.name}`: {line.split('warning: ')[1].strip()}"
-        bench.rig.clean()
+        bench.testbed.clean()
 
 
 def judge(samples, figures):

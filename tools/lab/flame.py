@@ -35,9 +35,9 @@ import results
 import stacks
 from ladder import RUNGS, Stream
 from place import above_0, measuring_options, ready, some_of
-from rig import Trouble
 from rounds import Progress, interleave
 from table import lines_of
+from testbed import Trouble
 from workloads import GIB, measured
 
 HELP = "flame graphs, by frame pointers and by DWARF, and what differs between two modes"
@@ -135,7 +135,7 @@ class Sampled(Stream):
         self.warm_up(bench, where)
         with tempfile.TemporaryDirectory() as folder:
             got, cpu, _, _ = measured(bench, lambda: record(
-                bench.rig.forwarder.pids()[0], self.how, lambda: self._run(bench, where, bench.seconds), folder))
+                bench.testbed.forwarder.pids()[0], self.how, lambda: self._run(bench, where, bench.seconds), folder))
             return {"gbit_s": got["gbit_s"], "gib": got["bytes"] / GIB, "seconds": got["seconds"], "cpu_s": cpu,
                     **self._read(contestant, folder)}
 
@@ -219,8 +219,8 @@ def run(args):
     os.makedirs(args.out, exist_ok=True)
     with ready(args) as bench:
         results.check(args)
-        record(os.getpid(), "fp", lambda: None, bench.rig.folder)  # where it may not, that is said here
-        event_of(bench.rig.folder)
+        record(os.getpid(), "fp", lambda: None, bench.testbed.folder)  # where it may not, that is said here
+        event_of(bench.testbed.folder)
         print(results.headline())
         graphs = measure(args, bench, os.path.abspath(path))
     show(graphs)

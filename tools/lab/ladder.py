@@ -18,9 +18,9 @@ import results
 from contestants import Contestant, sluice
 from counted import Counted
 from place import IPERF_PORT, measuring_options, numbers, ready, some_of
-from rig import Trouble
 from rounds import Progress, interleave
 from table import write
+from testbed import Trouble
 from workloads import GIB, MIB, Bulk, measured
 
 HELP = "throughput against bytes a call: copy with 8K to 256K, splice with 64K to 1M, auto"
@@ -54,11 +54,11 @@ class Stream(Bulk):
     def sample(self, bench, contestant):
         where = bench.start(contestant)
         self.warm_up(bench, where)
-        counted = None if contestant.direct else Counted(bench.rig)
+        counted = None if contestant.direct else Counted(bench.testbed)
         got, cpu, machine, others = measured(bench, lambda: self._run(bench, where, bench.seconds))
         gib = got["bytes"] / GIB
         figures = {"gbit_s": got["gbit_s"], "machine_s_per_gib": machine / gib}
-        if bench.rig.counts:
+        if bench.testbed.counts:
             figures["others_cpus"] = others
         return figures if contestant.direct else figures | made_of(counted.since(), got, cpu)
 
@@ -72,7 +72,8 @@ class Iperf(Stream):
     def _run(self, bench, where, seconds):
         host, port = where.split(":")
         argv = ["iperf3", "-c", host, "-p", port, "-t", math.ceil(seconds), "-J", *self.args]
-        client = bench.rig.inside(bench.rig.clients, argv, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True)
+        client = bench.testbed.inside(bench.testbed.clients, argv, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                                      text=True)
         got = json.loads(client.communicate()[0])
         if "error" in got:
             raise Trouble(f"iperf3: {got['error']}")
@@ -86,6 +87,7 @@ def made_of(counted, got, cpu):
     return {"cpu_s_per_gib": cpu / got["bytes"] * GIB, "calls_per_s": calls_per_s,
             "calls_per_mib": counted["calls"] / got["bytes"] * MIB, "bytes_per_call": bytes_per_call,
             "product_gbit_s": calls_per_s * bytes_per_call * 8 / 2 / 1e9,
+            "by_pipe": counted["by_pipe"] / counted["delivered"],
             "context_switches_per_s": counted["switches"] / got["seconds"]}
 
 

@@ -5,7 +5,7 @@ import re
 import string
 
 import chapters
-from rig import Trouble
+from testbed import Trouble
 from words import text
 
 ARTICLE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "article")

@@ -18,8 +18,8 @@ import time
 import results
 from ladder import RUNGS, Stream, disturbed, show, succeeded
 from place import above_0, measuring_options, ready, some_of
-from rig import Trouble
 from rounds import Progress, interleave
+from testbed import Trouble
 from workloads import GIB
 
 HELP = "perf stat of sluice under load: instructions a cycle, misses, context switches"
@@ -115,8 +115,8 @@ class Counters(Stream):
     def sample(self, bench, contestant):
         where = bench.start(contestant)
         self.warm_up(bench, where)
-        text, got = perf(bench.rig.forwarder.pids()[0], lambda: self._run(bench, where, bench.seconds),
-                         bench.rig.folder + "/perf")
+        text, got = perf(bench.testbed.forwarder.pids()[0], lambda: self._run(bench, where, bench.seconds),
+                         bench.testbed.folder + "/perf")
         counts, cores = parse(text)
         sample = {"gbit_s": got["gbit_s"], "gib": got["bytes"] / GIB, "seconds": got["seconds"], **counts,
                   **figures_of(counts, got)}
@@ -149,7 +149,7 @@ def run(args):
         raise Trouble("perf is not installed; try: apt install linux-perf")
     with ready(args) as bench:
         results.check(args)
-        perf(os.getpid(), lambda: None, bench.rig.folder + "/perf")  # where it may not count, that is said here
+        perf(os.getpid(), lambda: None, bench.testbed.folder + "/perf")  # where it may not count, that is said here
         print(results.headline())
         chosen = [RUNGS[name] for name in args.rungs]
         samples = interleave(bench, Counters(args.streams), chosen, args.rounds,

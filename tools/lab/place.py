@@ -14,8 +14,8 @@ import subprocess
 import time
 
 import contestants
-from rig import Loopback, Rig, Trouble
 from rounds import PATIENCE
+from testbed import Loopback, Testbed, Trouble
 from workloads import PORT, Bench
 
 IPERF_PORT = 5201
@@ -93,49 +93,49 @@ def ready(args):
     """A bench with its server: in the lab that stands, or one of its own."""
     use_build(args)
     if getattr(args, "loopback", False):
-        with Loopback() as rig:
-            bench = Bench(rig, args.seconds)
+        with Loopback() as testbed:
+            bench = Bench(testbed, args.seconds)
             bench.serve(0)
             yield bench
         return
     need_root(f"it {WHY_ROOT}" + ("; --loopback does without" if hasattr(args, "loopback") else ""))
-    with Rig(args.net, args.name) as rig:
-        if not rig.made["standing"]:
-            start_servers(rig)
-        for name in rig.made["servers"]:
-            if not server_runs(rig, name):
+    with Testbed(args.net, args.name) as testbed:
+        if not testbed.made["standing"]:
+            start_servers(testbed)
+        for name in testbed.made["servers"]:
+            if not server_runs(testbed, name):
                 raise Trouble(f"the lab stands, but {name} has ended; try: lab down, lab up")
-        yield Bench(rig, args.seconds)
+        yield Bench(testbed, args.seconds)
 
 
-def start_servers(rig):
+def start_servers(testbed):
     """Our own sink, which answers requests too, and iperf3 where it is installed."""
-    Bench(rig, 0).serve(PORT)
-    _note_server(rig, "sink", PORT)
+    Bench(testbed, 0).serve(PORT)
+    _note_server(testbed, "sink", PORT)
     if shutil.which("iperf3"):
-        rig.inside(rig.servers, ["iperf3", "-s", "-p", IPERF_PORT], stdin=subprocess.DEVNULL,
-                   stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-        _note_server(rig, "iperf3", IPERF_PORT)
+        testbed.inside(testbed.servers, ["iperf3", "-s", "-p", IPERF_PORT], stdin=subprocess.DEVNULL,
+                       stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        _note_server(testbed, "iperf3", IPERF_PORT)
 
 
-def _note_server(rig, name, port):
-    rig.made["servers"][name] = {"pid": listening(rig, name, port), "port": port}
-    rig.note()
+def _note_server(testbed, name, port):
+    testbed.made["servers"][name] = {"pid": listening(testbed, name, port), "port": port}
+    testbed.note()
 
 
-def listening(rig, name, port):
+def listening(testbed, name, port):
     """Waits until a server listens. Return: its process."""
     until = time.monotonic() + 5
-    while not (pid := _listener(rig, port)):
+    while not (pid := _listener(testbed, port)):
         if time.monotonic() > until:
-            raise Trouble(f"{name} does not listen at {rig.server}:{port}")
+            raise Trouble(f"{name} does not listen at {testbed.server}:{port}")
         time.sleep(0.01)
     return pid
 
 
-def _listener(rig, port):
+def _listener(testbed, port):
     """The process in the servers' namespace that listens at this port, None if none does."""
-    for pid in rig.servers.pids():
+    for pid in testbed.servers.pids():
         rows = []
         try:
             for path in filter(os.path.exists, (f"/proc/{pid}/net/tcp", f"/proc/{pid}/net/tcp6")):
@@ -149,11 +149,11 @@ def _listener(rig, port):
     return None
 
 
-def server_runs(rig, name):
+def server_runs(testbed, name):
     """Whether it is the process that was written down."""
-    group = "/" + rig.made["groups"][-1]
+    group = "/" + testbed.made["groups"][-1]
     try:
-        with open(f"/proc/{rig.made['servers'][name]['pid']}/cgroup") as f:
+        with open(f"/proc/{testbed.made['servers'][name]['pid']}/cgroup") as f:
             return any(line.strip().endswith(group) for line in f)
     except OSError:
         return False

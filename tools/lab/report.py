@@ -19,8 +19,8 @@ import flame
 import page
 import results
 from place import above_0, need_root, numbers, place_options, use_build
-from rig import Trouble, settle
 from rounds import BAR, PATIENCE, left, say
+from testbed import Trouble, settle
 
 HELP = "run all of it, and write one page that says what came out (root)"
 HERE = os.path.dirname(os.path.abspath(__file__))

@@ -9,8 +9,8 @@
     "streams": {"8": {RUNG: [SAMPLE, ...]}, "1": ...}}
       RUNG    "copy-8k" "copy-16k" "copy-64k" "copy-256k" "splice-64k" "splice-256k" "splice-1m" "auto" "direct"
       SAMPLE  a round: {gbit_s, cpu_s_per_gib, calls_per_s, calls_per_mib, bytes_per_call, product_gbit_s,
-              context_switches_per_s, machine_s_per_gib, others_cpus}; null if it failed; "disturbed": true if
-              others used the machine. "direct" is without a forwarder, and so without most. product_gbit_s is
+              by_pipe, context_switches_per_s, machine_s_per_gib, others_cpus}; null if it failed; "disturbed": true if
+              others used the machine. "direct" is without a forwarder, and so without most. by_pipe is a share. product_gbit_s is
               bytes_per_call * calls_per_s * 8 / 2 / 1e9: each byte is moved by two calls, in and out
   "stat": {"command", "date", "seconds", "rounds", "streams", "hardware": bool,
     "missing": [EVENT that this machine does not count], "rungs": {RUNG: [SAMPLE]}}
@@ -44,8 +44,8 @@ import sys
 import time
 
 import contestants
-from rig import Trouble
 from rounds import cpu_model
+from testbed import Trouble
 
 
 def command():

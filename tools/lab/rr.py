@@ -18,8 +18,8 @@ from contestants import Contestant
 from counted import Counted
 from ladder import WARM_UP, disturbed, rung, show, succeeded
 from place import listening, measuring_options, numbers, ready, some_of
-from rig import Trouble
 from rounds import Progress, interleave
+from testbed import Trouble
 from workloads import Exchange, measured
 
 HELP = "32-byte requests: transactions a second, p50 to p99.9; netperf's where it is installed"
@@ -49,11 +49,11 @@ class Requests(Exchange):
     def sample(self, bench, contestant):
         where = bench.start(contestant)
         self._run(bench, where, min(WARM_UP, bench.seconds))
-        counted = None if contestant.direct else Counted(bench.rig)
+        counted = None if contestant.direct else Counted(bench.testbed)
         got, cpu, _, others = measured(bench, lambda: self._run(bench, where, bench.seconds))
         figures = {"transactions_per_s": got["tps"], "over_35ms": got["over_35ms"],
                    **{f"{p}_us": got[f"{p}_us"] for p in ("p50", "p99", "p999")}}
-        if bench.rig.counts:
+        if bench.testbed.counts:
             figures["others_cpus"] = others
         if counted:
             made = counted.since()
@@ -68,23 +68,23 @@ def netperf(bench):
     lacks = [program for program in ("netperf", "netserver") if not shutil.which(program)]
     if lacks:
         return {"missing": f"{lacks[0]} is not installed"}
-    rig = bench.rig
-    if not rig.counts:
+    testbed = bench.testbed
+    if not testbed.counts:
         return {"missing": "on loopback netserver's port and the forwarded one cannot be the same"}
-    server = rig.inside(rig.servers, ["netserver", "-D", "-4", "-p", CONTROL_PORT], stdin=subprocess.DEVNULL,
-                        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    server = testbed.inside(testbed.servers, ["netserver", "-D", "-4", "-p", CONTROL_PORT], stdin=subprocess.DEVNULL,
+                            stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     two_ports = Contestant("netperf", f"{{sluice}} --workers={{workers}} {{listen}} {{target}} "
                            f"{{host}}:{DATA_PORT} {{thost}}:{DATA_PORT}")
     try:
-        listening(rig, "netserver", CONTROL_PORT)
-        host, port = rig.start(two_ports, CONTROL_PORT, None).split(":")
+        listening(testbed, "netserver", CONTROL_PORT)
+        host, port = testbed.start(two_ports, CONTROL_PORT, None).split(":")
         argv = ["netperf", "-4", "-P", "0", "-H", host, "-p", port, "-t", "TCP_RR", "-l", math.ceil(bench.seconds),
                 "--", "-P", f",{DATA_PORT}", "-r", f"{SIZE},{SIZE}", "-k", "TRANSACTION_RATE,P50_LATENCY,P99_LATENCY"]
-        client = rig.inside(rig.clients, argv, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-                            stderr=subprocess.STDOUT, text=True)
+        client = testbed.inside(testbed.clients, argv, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                                stderr=subprocess.STDOUT, text=True)
         out = client.communicate()[0]
     finally:
-        rig.clean()
+        testbed.clean()
         server.terminate()
         server.wait()
     got = dict(line.split("=", 1) for line in out.splitlines() if "=" in line)

@@ -17,9 +17,9 @@ import time
 import results
 from ladder import RUNGS, Stream
 from place import above_0, measuring_options, ready, some_of
-from rig import TICKS, Trouble
 from rounds import Progress, quiet, say
 from table import lines_of
+from testbed import TICKS, Trouble
 
 HELP = "system calls of each thread, by strace, and why epoll_wait is not what costs"
 SLEEPS = ("epoll_wait", "epoll_pwait", "epoll_pwait2", "futex", "restart_syscall")
@@ -88,8 +88,8 @@ def threads_of(pid, run, folder):
 def sample(bench, stream, contestant):
     where = bench.start(contestant)
     stream.warm_up(bench, where)
-    (pid,) = bench.rig.forwarder.pids()
-    threads, got = threads_of(pid, lambda: stream._run(bench, where, bench.seconds), bench.rig.folder)
+    (pid,) = bench.testbed.forwarder.pids()
+    threads, got = threads_of(pid, lambda: stream._run(bench, where, bench.seconds), bench.testbed.folder)
     return {"gbit_s": got["gbit_s"], "seconds": got["seconds"], "threads": threads}
 
 
@@ -123,7 +123,7 @@ def run(args):
             progress.step(f"strace: {name}")
             quiet(args.patience)
             samples[name] = sample(bench, Stream(args.streams), RUNGS[name])
-            bench.rig.clean()
+            bench.testbed.clean()
             say("")
             print(f"### syscalls: {name}, {args.streams} streams, {samples[name]['seconds']:.1f} s, "
                   f"{samples[name]['gbit_s']:.1f} Gbit/s while traced\n")

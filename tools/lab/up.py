@@ -8,8 +8,8 @@ net.ipv4.tcp_congestion_control (cubic) and net.ipv4.ip_forward (1) until `lab d
 If the lab is up already it says so, and changes nothing.
 """
 from place import WHY_ROOT, need_root, place_options, start_servers, use_build
-from rig import Rig
 from status import lines
+from testbed import Testbed
 
 HELP = "set up client and server namespaces, with veth links round this machine (root)"
 
@@ -21,12 +21,12 @@ def options(p):
 def run(args):
     need_root(f"it {WHY_ROOT}")
     use_build(args)
-    with Rig(args.net, args.name) as rig:
-        if rig.made["standing"]:
+    with Testbed(args.net, args.name) as testbed:
+        if testbed.made["standing"]:
             print(f"{args.name} is up already:")
         else:
-            start_servers(rig)
-            rig.made["standing"] = True
-            rig.note()
-        print("\n".join(lines(rig)))
+            start_servers(testbed)
+            testbed.made["standing"] = True
+            testbed.note()
+        print("\n".join(lines(testbed)))
     return 0

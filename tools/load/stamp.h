@@ -1,53 +1,63 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * stamp.h - bytes that know where they belong
+ * stamp.h - bytes that tell their stream and their position
  *
- * A stream is a row of 8-byte words in the byte order of this machine. Each
- * says which stream it is of (upper 16 bits) and which word of it (lower 48).
- * A byte that is lost, repeated, out of order, or of another stream therefore
- * makes the words that follow wrong in a way that tells which it was.
+ * A stream is a sequence of 8-byte words in the byte order of the machine.
+ * Each holds its stream (upper 16 bits) and its index (lower 48), plus one,
+ * times an odd constant, each 16 bits of it combined by exclusive or with all
+ * that are above them. Each byte of a word depends on all of that, so a byte
+ * of another word differs in 255 of 256 cases, and memory of zeros is no
+ * stream. All of it can be undone: a wrong word tells where it belongs.
  *
- * Stream 0 is not used: memory that nobody wrote to must not look right.
+ * Bytes can be made and checked at any position and in any length, without
+ * state. test/daemon/kit/stamp.py has the same format.
  */
 #ifndef LOAD_STAMP_H
 #define LOAD_STAMP_H
 
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/types.h>
 
-#define STAMP_SIZE 8
+/* room enough for any text of stamp_explain() */
+#define STAMP_WHY 200
 
 /**
  * stamp_fill() - write a piece of a stream
- * @words:	where to
- * @n:		how many words
- * @stream:	which stream
- * @pos:	position of the first byte, a multiple of STAMP_SIZE
+ * @buf:	where to, at any address
+ * @stream:	which stream, below 65536
+ * @offset:	position of the first byte
+ * @n:		how many bytes
  */
-void stamp_fill(uint64_t *words, size_t n, uint16_t stream, uint64_t pos);
+void stamp_fill(void *buf, unsigned stream, uint64_t offset, size_t n);
 
 /**
- * stamp_check() - how many bytes of a piece are right
- * @data:	the piece; its address must be @pos modulo STAMP_SIZE, so that
- *		the words of the stream are words of memory
- * @len:	bytes of it
+ * stamp_check() - find the first wrong byte of a piece
+ * @buf:	the piece, at any address
  * @stream:	which stream it should be of
- * @pos:	position of the first byte
+ * @offset:	position of the first byte
+ * @n:		how many bytes
  *
- * Return: bytes before the first wrong one; @len if there is none.
+ * Return: the index in @buf of the first wrong byte, or -1.
  */
-size_t stamp_check(const char *data, size_t len, uint16_t stream, uint64_t pos);
+ssize_t stamp_check(const void *buf, unsigned stream, uint64_t offset, size_t n);
 
 /**
- * stamp_explain() - say what a wrong byte is
- * @text:	becomes one line
- * @size:	room in @text
- * @data:	from the wrong byte on; any address
- * @len:	bytes of it, the more the surer, at least 1
- * @stream:	which stream they should be of
- * @pos:	position of the wrong byte
+ * stamp_explain() - say what is wrong with a piece
+ * @out:	becomes one line
+ * @size:	room in @out
+ * @buf:	the piece, as for stamp_check(); the longer, the surer
+ * @stream:	which stream it should be of
+ * @offset:	position of the first byte
+ * @n:		how many bytes
+ *
+ * The line begins with one of: right, lost, repeated, reordered, foreign,
+ * garbled. "Lost" is said only of what @buf shows: bytes that come back after
+ * its end would have been "reordered" in a longer one.
+ *
+ * Return: @out.
  */
-void stamp_explain(char *text, size_t size, const char *data, size_t len,
-		   uint16_t stream, uint64_t pos);
+char *stamp_explain(char *out, size_t size, const void *buf, unsigned stream,
+		    uint64_t offset, size_t n);
 
 #endif

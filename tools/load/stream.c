@@ -14,8 +14,7 @@
 #include "load.h"
 #include "stamp.h"
 
-/* One more word than a piece, since a piece may begin inside a word. */
-static uint64_t words[STREAM_PIECE / STAMP_SIZE + 1];
+static char piece[STREAM_PIECE];
 
 static size_t piece_size(uint64_t most)
 {
@@ -24,47 +23,45 @@ static size_t piece_size(uint64_t most)
 
 ssize_t stream_send(struct stream *s, int fd, uint64_t most)
 {
-	size_t off = s->sent % STAMP_SIZE, len = piece_size(most);
+	size_t len = piece_size(most);
 	ssize_t n;
 
 	if (s->stamped)
-		stamp_fill(words, (off + len + STAMP_SIZE - 1) / STAMP_SIZE,
-			   s->id, s->sent - off);
-	n = send(fd, (char *)words + off, len, MSG_NOSIGNAL);
+		stamp_fill(piece, s->id, s->sent, len);
+	n = send(fd, piece, len, MSG_NOSIGNAL);
 	if (n < 0)
 		return -errno;
 	s->sent += n;
 	return n;
 }
 
-static ssize_t stream_check(struct stream *s, const char *data, size_t len)
+static ssize_t stream_check(struct stream *s, size_t len)
 {
-	size_t right = stamp_check(data, len, s->id, s->got);
-	char text[160];
+	ssize_t wrong = stamp_check(piece, s->id, s->got, len);
+	char text[STAMP_WHY];
 
-	s->got += right;
-	if (right == len)
+	if (wrong < 0) {
+		s->got += len;
 		return len;
-
+	}
 	s->wrong = true;
-	stamp_explain(text, sizeof(text), data + right, len - right, s->id,
-		      s->got);
-	complain("stream %u: %s", s->id, text);
+	complain("%s",
+		 stamp_explain(text, sizeof(text), piece, s->id, s->got, len));
+	s->got += wrong;
 	return -EBADMSG;
 }
 
 ssize_t stream_recv(struct stream *s, int fd, uint64_t most)
 {
-	char *data = (char *)words + s->got % STAMP_SIZE;
-	ssize_t n = recv(fd, data, piece_size(most), 0);
+	ssize_t n = recv(fd, piece, piece_size(most), 0);
 
 	if (n < 0)
 		return -errno;
-	s->piece = data;
+	s->piece = piece;
 	if (s->wrong)
 		return n;
 	if (s->stamped && n > 0)
-		return stream_check(s, data, n);
+		return stream_check(s, n);
 	s->got += n;
 	return n;
 }

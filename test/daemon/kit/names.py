@@ -5,6 +5,7 @@ import socket
 import struct
 import threading
 
+from .netns import netns
 from .tap import Skip
 
 TYPE_A, TYPE_AAAA = 1, 28
@@ -14,8 +15,8 @@ SERVFAIL, NXDOMAIN = 2, 3
 def _need_mounts():
     if os.geteuid() != 0:
         raise Skip("only root can give it an /etc of its own")
-    if os.system("unshare -m true 2>/dev/null"):
-        raise Skip("no mount namespaces here")
+    if why := netns.refused(netns.unshared(mounts=True)):
+        raise Skip(f"no mount namespaces here: {why}")
 
 
 def _with_files(t, texts):
@@ -28,7 +29,7 @@ def _with_files(t, texts):
         words.append(path)
         script += f'mount --bind "${n}" /etc/{name} && '
     script += f'shift {len(words) - 1} && exec "$@"'
-    return ["unshare", "-m", "sh", "-c", script] + words
+    return [*netns.unshared(mounts=True), "sh", "-c", script] + words
 
 
 def with_hosts(t, text):

@@ -4,13 +4,17 @@
 The one in the middle forwards no packets, so all that passes goes through the
 program. Programs of others run in them; all end, and all is taken down, with the test.
 """
-import glob
 import os
 import shutil
 import subprocess
+import sys
 
 from . import proc
 from .tap import Skip
+
+sys.path.append(os.path.join(os.path.dirname(os.path.abspath(__file__)), *[os.pardir] * 3, "tools", "lib"))
+
+import netns  # noqa: E402
 
 CLIENT, NEAR, FAR, SERVER = "10.201.1.2", "10.201.1.1", "10.201.2.1", "10.201.2.2"
 TO_CLIENT, TO_SERVER = "left", "right"  # what the devices of each pair are called
@@ -19,23 +23,9 @@ TO_CLIENT, TO_SERVER = "left", "right"  # what the devices of each pair are call
 def need(*programs):
     if os.geteuid() != 0:
         raise Skip("only root can make network namespaces")
-    for program in ("ip",) + programs:
+    for program in netns.PROGRAMS + programs:
         if not shutil.which(program):
             raise Skip(f"{program} is not installed")
-
-
-def _ip(*words):
-    p = subprocess.run(["ip", *words], stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False, timeout=10)
-    return p.returncode == 0, p.stderr.strip()
-
-
-def _sweep():
-    """Takes down what a run that was killed has left."""
-    for path in glob.glob("/run/netns/slt_*"):
-        name = os.path.basename(path)
-        pid = name.split("_")[1]
-        if pid.isdigit() and not os.path.exists(f"/proc/{pid}"):
-            _ip("netns", "del", name)
 
 
 def alone(*addresses, then="true"):
@@ -43,11 +33,12 @@ def alone(*addresses, then="true"):
 
     @then:	a command of the shell that is run behind that
     """
-    need("unshare")
-    if subprocess.run(["unshare", "-n", "true"], capture_output=True, check=False).returncode:
-        raise Skip("no network namespaces here")
+    need()
+    own = netns.unshared(network=True)
+    if why := netns.refused(own):
+        raise Skip(f"no network namespaces here: {why}")
     setup = " && ".join(["ip link set lo up"] + [f"ip addr add {a} dev lo" for a in addresses] + [then])
-    return ["unshare", "-n", "sh", "-c", setup + ' && exec "$@"', "sh"]
+    return [*own, "sh", "-c", setup + ' && exec "$@"', "sh"]
 
 
 class Program:
@@ -70,37 +61,31 @@ class Row:
     """The row of namespaces; names are this process's own."""
 
     def __init__(self, t):
-        _sweep()
+        netns.sweep("slt")
         self._t = t
         self.client, self.middle, self.server = (f"slt_{os.getpid()}_{x}" for x in "cms")
-        for name in (self.client, self.middle, self.server):
-            ok, why = _ip("netns", "add", name)
-            if not ok:
-                raise Skip(f"no network namespaces here: {why}")
-            t.later(_ip, "netns", "del", name)
-            _ip("-n", name, "link", "set", "lo", "up")
-        self._join(self.client, CLIENT, self.middle, NEAR)
-        self._join(self.middle, FAR, self.server, SERVER)
-
-    def _join(self, ns_a, addr_a, ns_b, addr_b):
-        ok, why = _ip("link", "add", TO_SERVER, "netns", ns_a, "type", "veth", "peer", "name", TO_CLIENT, "netns", ns_b)
-        if not ok:
-            raise Skip(f"no veth here: {why}")
-        for ns, dev, addr in ((ns_a, TO_SERVER, addr_a), (ns_b, TO_CLIENT, addr_b)):
-            self.ip(ns, "addr", "add", addr + "/24", "dev", dev)
-            self.ip(ns, "link", "set", dev, "up")
+        ends = (((self.client, TO_SERVER, CLIENT + "/24"), (self.middle, TO_CLIENT, NEAR + "/24")),
+                ((self.middle, TO_SERVER, FAR + "/24"), (self.server, TO_CLIENT, SERVER + "/24")))
+        try:
+            for name in (self.client, self.middle, self.server):
+                t.later(netns.delete, name)
+                netns.add(name)
+            for pair in ends:
+                netns.link(*pair)
+        except netns.Refused as e:
+            raise Skip(f"no namespaces or no veth here: {e}") from None
+        for end in ends[0] + ends[1]:
+            netns.set_up(*end)
 
     @staticmethod
     def ip(ns, *words):
         """Sets something up inside @ns."""
-        ok, why = _ip("-n", ns, *words)
-        if not ok:
-            raise AssertionError(f"ip {' '.join(words)}: {why}")
+        netns.ip(*words, ns=ns)
 
     @staticmethod
     def inside(ns):
         """Words before a program that is to run in there; it keeps its process."""
-        return ["ip", "netns", "exec", ns]
+        return netns.inside(ns)
 
     def sluice(self, port, *args):
         return self._t.sluice(*args, NEAR + ":0", f"{SERVER}:{port}", wrap=self.inside(self.middle))

@@ -1,26 +1,49 @@
 # SPDX-License-Identifier: MIT
-"""Payload in which every eight bytes tell their stream and their place.
+"""Stamped bytes, as tools/load/stamp.h describes them: eight of them tell their stream and their position.
 
-So a byte that is lost, repeated, out of order or another stream's is found at
-the first word that is not what it should be, and can be named.
+A byte that is lost, repeated, out of order or of another stream is found at the first that differs, and is
+named. Words are made many at a time, in one number of Python's: ten times as fast as one by one.
 """
 import functools
 
 WORD = 8
 BLOCK = 1 << 16
 _WORDS = BLOCK // WORD
-_FIRST = int.from_bytes(b"".join(n.to_bytes(WORD, "little") for n in range(_WORDS)), "little")
-_ONES = ((1 << 8 * BLOCK) - 1) // ((1 << 8 * WORD) - 1)  # in every word
+_FACTOR = 0x9e3779b97f4a7c15
+_INVERSE = pow(_FACTOR, -1, 1 << 64)
+_MASK = (1 << 64) - 1
+_INDEX = (1 << 48) - 1
+
+
+def _row(words):
+    """The words as one number, the first lowest."""
+    return int.from_bytes(b"".join(w.to_bytes(WORD, "little") for w in words), "little")
+
+
+def _each(word):
+    """The same word as often as a block has words."""
+    return int.from_bytes(word.to_bytes(WORD, "little") * _WORDS, "little")
+
+
+_STEPS = _row(n * _FACTOR & _MASK for n in range(_WORDS))
+_TOP = _each(1 << 63)
+_BELOW = _each(_MASK >> 1)
+_STEPS_TOP, _STEPS_BELOW = _STEPS & _TOP, _STEPS & _BELOW
+_LOW_48, _LOW_32 = _each(_INDEX), _each((1 << 32) - 1)
 
 
 @functools.lru_cache(maxsize=512)
 def _block(stream, n):
-    """All of its words at once, as one number: five times as quick as one by one."""
-    return (_FIRST + ((stream + 1 << 40) + n * _WORDS) * _ONES).to_bytes(BLOCK, "little")
+    """Block @n of a stream. The top bit of each word is added apart, so that no word carries into the next."""
+    first = _each(((stream << 48) + n * _WORDS + 1) * _FACTOR & _MASK)
+    x = _STEPS_BELOW + (first & _BELOW) ^ _STEPS_TOP ^ first & _TOP
+    x ^= x >> 16 & _LOW_48
+    x ^= x >> 32 & _LOW_32
+    return x.to_bytes(BLOCK, "little")
 
 
 def stamp(stream, start, size):
-    """@size bytes of @stream from place @start."""
+    """@size bytes of @stream, which is below 65536, from position @start."""
     out = []
     while size:
         n, at = divmod(start, BLOCK)
@@ -31,19 +54,28 @@ def stamp(stream, start, size):
     return out[0] if len(out) == 1 else b"".join(out)
 
 
+def _claim(data):
+    """The stream and the position that a word claims."""
+    word = int.from_bytes(data, "little")
+    x = (word ^ word >> 16) * _INVERSE - 1 & _MASK
+    return x >> 48, (x & _INDEX) * WORD
+
+
 def _tell(stream, at, got):
-    """What is wrong with bytes that are not those of place @at."""
+    """What is wrong with bytes that are not those of position @at."""
     want = stamp(stream, at, len(got))
     off = next(i for i in range(len(got)) if got[i] != want[i])
-    word = (at + off) // WORD * WORD
-    if word < at:
-        word += WORD
-    seen = int.from_bytes(got[word - at:word - at + WORD], "little")
     where = f"byte {at + off} of stream {stream}"
-    if seen >> 40 == stream + 1:
-        place = (seen & (1 << 40) - 1) * WORD
-        return f"{where}: found place {place} there ({'lost' if place > word else 'repeated'})"
-    return f"{where}: another stream's or no payload: {got[off:off + 16].hex()}"
+    for k in range(off, len(got) - 2 * WORD + 1):
+        (of, place), then = _claim(got[k:k + WORD]), _claim(got[k + WORD:k + 2 * WORD])
+        if then != (of, place + WORD):
+            continue
+        if of != stream:
+            return f"{where}: another stream's: {place} of stream {of}"
+        if place == at + k:
+            return f"{where}: garbled, and right again from {place}"
+        return f"{where}: found place {place} at {at + k} ({'lost' if place > at + k else 'repeated'})"
+    return f"{where}: no payload: {got[off:off + 16].hex()}"
 
 
 class Reader:

@@ -2,7 +2,7 @@
 """Runs the tests of one file and says in TAP how they went.
 
 A test is a function whose name is a sentence about behaviour. It is given a
-Scene, which starts what it needs and ends it, whatever happens.
+Context, which starts what it needs and ends it, whatever happens.
 """
 import ctypes
 import faulthandler
@@ -17,7 +17,7 @@ import traceback
 
 from . import proc
 from .peers import has_ipv6
-from .scene import Scene
+from .context import Context
 from .sluice import tied
 
 LIMIT_S = 60      # a test, unless it says otherwise
@@ -113,12 +113,12 @@ def _terminated(signum, frame):
     sys.exit(1)  # runs every clean-up on the way out
 
 
-def _run_one(scene, fn, limit):
+def _run_one(context, fn, limit):
     """Return: what follows "ok" or "not ok" in TAP, and whether it is good."""
     try:
         signal.alarm(limit)
-        fn(scene)
-        scene.end_well()
+        fn(context)
+        context.end_well()
         return "", True
     except Skip as e:
         return f" # SKIP {e}", True
@@ -129,7 +129,7 @@ def _run_one(scene, fn, limit):
             _note(f"  {os.path.basename(frame.filename)}:{frame.lineno}: {frame.line}")
     finally:
         signal.alarm(0)
-    _note(scene.story())
+    _note(context.story())
     _note(proc.tcp_memory())
     return "", False
 
@@ -144,11 +144,11 @@ def _run_here(binary, numbers):
     for n in numbers:
         fn, way, limit = _tests[n - 1]
         faulthandler.dump_traceback_later(limit + CLEAN_UP_S, exit=True)
-        scene = Scene(binary, dict(way))
+        context = Context(binary, dict(way))
         try:
-            directive, good = _run_one(scene, fn, limit)
+            directive, good = _run_one(context, fn, limit)
         finally:
-            scene.close()
+            context.close()
         bad += not good
         _say(n, good, _title(fn, way), directive)
     faulthandler.cancel_dump_traceback_later()

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A context, and relays in it.
+ * What a program that has the library does: a context, and relays in it.
  */
-#include "abi/scene.h"
+#include "abi/host.h"
 
 #include <errno.h>
 #include <poll.h>
 #include <unistd.h>
 
-struct sluice *scene_open(int mode)
+struct sluice *host_open(int mode)
 {
 	struct sluice_options o = SLUICE_OPTIONS_INIT;
 	struct sluice *s = NULL;
@@ -52,7 +52,7 @@ void call_hang_up(struct call *c)
 	}
 }
 
-void scene_pop(struct sluice *s, struct sluice_result *r, int quiet_ms)
+void host_pop(struct sluice *s, struct sluice_result *r, int quiet_ms)
 {
 	int got;
 
@@ -64,7 +64,7 @@ void scene_pop(struct sluice *s, struct sluice_result *r, int quiet_ms)
 	ck_assert_int_eq(got, 1);
 }
 
-int scene_serve(struct sluice *s, int ms)
+int host_serve(struct sluice *s, int ms)
 {
 	int64_t end = now_ms() + ms, left;
 	struct sluice_result r = SLUICE_RESULT_INIT;

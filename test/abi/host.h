@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A context, and relays in it between peers that the test plays.
+ * What a program that has the library does: a context, and relays in it,
+ * between peers that the test plays.
  *
  *	peer[0] ===== side[0]  relay  side[1] ===== peer[1]
  */
-#ifndef ABI_SCENE_H
-#define ABI_SCENE_H
+#ifndef ABI_HOST_H
+#define ABI_HOST_H
 
 #include "sluice.h"
 #include "support/peer.h"
@@ -18,7 +19,7 @@ struct call {
 	uint64_t id;
 };
 
-struct sluice *scene_open(int mode);
+struct sluice *host_open(int mode);
 
 /* Makes the sockets; and hands them over, too. */
 void call_plug(struct call *c);
@@ -30,10 +31,10 @@ void call_hang_up(struct call *c);
  * Polls sluice_fd() and dispatches when it is readable, and only then, until
  * there is a result. When nothing is told of for @quiet_ms, that is a stall.
  */
-void scene_pop(struct sluice *s, struct sluice_result *r, int quiet_ms);
+void host_pop(struct sluice *s, struct sluice_result *r, int quiet_ms);
 
 /* The same for @ms, in which no relay may end. Return: how many times it was
  * readable. */
-int scene_serve(struct sluice *s, int ms);
+int host_serve(struct sluice *s, int ms);
 
-#endif /* ABI_SCENE_H */
+#endif /* ABI_HOST_H */

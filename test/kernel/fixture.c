@@ -2,7 +2,7 @@
 /*
  * What the kernel tests have in common.
  */
-#include "kernel/scene.h"
+#include "kernel/fixture.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -10,21 +10,21 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-void scene_pair(int fd[2])
+void fixture_pair(int fd[2])
 {
 	tcp_pair(fd);
 	peer_nodelay(fd[0]);
 	peer_nonblock(fd[1]);
 }
 
-void scene_pipe(int pipe[2], int size)
+void fixture_pipe(int pipe[2], int size)
 {
 	ck_assert_int_eq(pipe2(pipe, O_NONBLOCK | O_CLOEXEC), 0);
 	if (size)
 		ck_assert_int_eq(fcntl(pipe[1], F_SETPIPE_SZ, size), size);
 }
 
-void scene_close(int pair[2])
+void fixture_close(int pair[2])
 {
 	close(pair[0]);
 	close(pair[1]);

@@ -6,8 +6,8 @@
  * K1, K2, ... in the tests are the numbers of the facts in README.md beside
  * this file; the tests say in words what each is.
  */
-#ifndef KERNEL_SCENE_H
-#define KERNEL_SCENE_H
+#ifndef KERNEL_FIXTURE_H
+#define KERNEL_FIXTURE_H
 
 #include <stddef.h>
 #include <stdint.h>
@@ -25,12 +25,12 @@
 
 /* A pair of which fd[0] is the peer's end, with TCP_NODELAY, and fd[1] ours,
  * nonblocking. */
-void scene_pair(int fd[2]);
+void fixture_pair(int fd[2]);
 
 /* A nonblocking pipe of @size bytes, 0 for as it comes. */
-void scene_pipe(int pipe[2], int size);
+void fixture_pipe(int pipe[2], int size);
 
-void scene_close(int pair[2]);
+void fixture_close(int pair[2]);
 
 /* A new epoll descriptor that watches @fd for @mask. */
 int edge_watch(int fd, uint32_t mask);

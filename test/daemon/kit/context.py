@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What one test has on its stage: sluices, peers, files. All end with it."""
+"""What one test has: sluices, peers, files. All end with it."""
 import contextlib
 import os
 import shutil
@@ -9,7 +9,7 @@ from . import peers
 from .sluice import Sluice
 
 
-class Scene:
+class Context:
     def __init__(self, binary, way):
         self.binary = binary
         self.way = way

@@ -4,10 +4,10 @@
     client namespace        this one             server namespace
     NET.1.2 ---- veth ---- NET.1.1   NET.0.1 ---- veth ---- NET.0.2
 
-All that is made here has a name that begins with that of the rig, and is written
+All that is made here has a name that begins with that of the testbed, and is written
 down in /run/NAME before it is made; so it is taken down again, and settings of the
 kernel are put back, whatever happens: by the next run, if this one is killed.
-A rig that is to stand stays until it is taken down.
+A testbed that is to stand stays until it is taken down.
 
 Loopback is the same without any of it: no root, no namespaces, and a path of
 another kind.
@@ -28,6 +28,10 @@ import sys
 import tempfile
 import time
 
+sys.path.append(os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "lib"))
+
+import netns  # noqa: E402
+
 TICKS = os.sysconf("SC_CLK_TCK")
 LISTEN_FROM, LISTEN_PORTS = 20000, 5000  # where forwarders listen: below the ports that clients get
 # Ports that one sample leaves in TIME_WAIT are not there for the next: some ten thousand, and a connect takes
@@ -39,11 +43,12 @@ class Trouble(Exception):
     """Something that keeps one sample, or all, from being taken."""
 
 
-def sh(*argv, check=True):
-    done = subprocess.run([str(a) for a in argv], capture_output=True, text=True, check=False)
-    if check and done.returncode:
-        raise Trouble(f"{' '.join(map(str, argv))}: {done.stderr.strip()}")
-    return done.stdout
+def in_there(ns, *argv):
+    """Runs this file in a namespace."""
+    done = subprocess.run([*netns.inside(ns), sys.executable, __file__, *argv], capture_output=True, text=True,
+                          check=False)
+    if done.returncode:
+        raise Trouble(f"in {ns}: {done.stderr.strip()}")
 
 
 def cpu_total():
@@ -142,7 +147,7 @@ class Group(Processes):
                 time.sleep(0.02)
 
 
-class Rig:
+class Testbed:
     """
     The namespaces, and what runs in them and between them.
 
@@ -225,7 +230,7 @@ class Rig:
         os.rename(self.home + "/made.new", self.home + "/made")
 
     def _scratch(self):
-        """A folder for logs; one that a killed run has left in a rig that stands is removed."""
+        """A folder for logs; one that a killed run has left in a testbed that stands is removed."""
         self._forget_scratch()
         self.made["folder"] = self.folder = scratch()
         self.note()
@@ -243,32 +248,34 @@ class Rig:
     def make(self):
         """Sets up namespaces and links; unmake() is due even if this fails."""
         cgroups()  # where there are none, nothing is made
-        if not shutil.which("ip"):
-            raise Trouble("ip is not installed; try: apt install iproute2")
-        taken = [ns for ns, *_ in self.ends if os.path.exists("/run/netns/" + ns)] + \
+        for program, package in zip(netns.PROGRAMS, ("iproute2", "util-linux")):
+            if not shutil.which(program):
+                raise Trouble(f"{program} is not installed; try: apt install {package}")
+        taken = [ns for ns, *_ in self.ends if netns.exists(ns)] + \
                 [link for _, link, *_ in self.ends if os.path.exists("/sys/class/net/" + link)]
         if taken:
             raise Trouble(f"{taken[0]} is there already, and nobody wrote down that it was made here; remove it")
-        if f" {self.net}." in sh("ip", "-4", "addr"):
+        if f" {self.net}." in subprocess.run(["ip", "-4", "addr"], capture_output=True, text=True, check=False).stdout:
             raise Trouble(f"{self.net}.* is in use on this machine; choose another with --net")
         self.made = {"net": self.net, "standing": False, "namespaces": [], "links": [], "groups": [], "sysctls": {},
                      "servers": {}, "folder": None}
         self.note()
         self.sysctl("net/ipv4/tcp_congestion_control", "cubic")  # inherited by namespaces that are made after it
         self.sysctl("net/ipv4/ip_forward", "1")  # for no forwarder at all
-        for ns, here, there, near, far in self.ends:
-            self._will_make("namespaces", ns)
-            sh("ip", "netns", "add", ns)
-            self._will_make("links", here)
-            sh("ip", "link", "add", here, "type", "veth", "peer", "name", there, "netns", ns)
-            sh("ip", "addr", "add", f"{near}/24", "dev", here)
-            sh("ip", "link", "set", here, "up")
-            sh("ip", "-n", ns, "addr", "add", f"{far}/24", "dev", there)
-            for link in ("lo", there):
-                sh("ip", "-n", ns, "link", "set", link, "up")
-            sh("ip", "-n", ns, "route", "add", "default", "via", near)
+        try:
+            for end in self.ends:
+                self._make_end(*end)
+        except netns.Refused as e:
+            raise Trouble(e) from None
         for kind in ("forwarder", "clients", "servers"):
             self._will_make("groups", f"{self.name}-{kind}")
+
+    def _make_end(self, ns, here, there, near, far):
+        self._will_make("namespaces", ns)
+        netns.add(ns)
+        self._will_make("links", here)
+        netns.join((None, here, f"{near}/24"), (ns, there, f"{far}/24"))
+        netns.ip("route", "add", "default", "via", near, ns=ns)
 
     def _groups(self):
         self.forwarder, self.clients, self.servers = map(Group, self.made["groups"])
@@ -288,7 +295,7 @@ class Rig:
         key, value = FEW_IN_TIME_WAIT
         self.sysctl(key, value)
         for ns in (self.client_ns, self.server_ns):
-            sh("ip", "netns", "exec", ns, sys.executable, __file__, "/proc/sys/" + key, value)
+            in_there(ns, "/proc/sys/" + key, value)
 
     def unmake(self):
         """Takes down what was made, no more, and puts settings back."""
@@ -296,9 +303,9 @@ class Rig:
         for name in self.made["groups"]:
             Group(name).close()
         for ns in self.made["namespaces"]:
-            sh("ip", "netns", "del", ns, check=False)
+            netns.delete(ns)
         for link in self.made["links"]:
-            sh("ip", "link", "del", link, check=False)
+            netns.delete_link(link)
         for path, old in self.made["sysctls"].items():
             with open(path, "w") as f:
                 f.write(old)
@@ -308,7 +315,7 @@ class Rig:
     def inside(self, group, argv, cpu=None, **kwargs):
         """Starts a program of the load in the namespace of its group."""
         ns = self.client_ns if group is self.clients else self.server_ns
-        return group.start(["ip", "netns", "exec", ns, *argv], cpu, **kwargs)
+        return group.start([*netns.inside(ns), *argv], cpu, **kwargs)
 
     def clean(self):
         """Ends the forwarder and the clients: what one sample leaves behind."""
@@ -317,8 +324,9 @@ class Rig:
 
     def forget_metrics(self):
         """What TCP has learnt of these addresses from the contestant before."""
-        for where in ([], ["-n", self.client_ns], ["-n", self.server_ns]):
-            sh("ip", *where, "tcp_metrics", "flush", check=False)
+        for ns in None, self.client_ns, self.server_ns:
+            with contextlib.suppress(netns.Refused):
+                netns.ip("tcp_metrics", "flush", ns=ns)
 
     def _next_port(self):
         while True:
@@ -359,10 +367,10 @@ class Rig:
 
     def mtu_frames(self, on):
         """Has the client send frames of the size of the MTU, as a network card receives them, not of 64 KiB."""
-        sh("ip", "netns", "exec", self.client_ns, sys.executable, __file__, "tso", self.client_link, "0" if on else "1")
+        in_there(self.client_ns, "tso", self.client_link, "0" if on else "1")
 
 
-class Loopback(Rig):
+class Loopback(Testbed):
     """Everybody at 127.0.0.1; nothing is made, so anybody may."""
     counts = False
 
