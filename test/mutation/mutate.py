@@ -40,6 +40,7 @@ PROGRAMS = ('src/sluice', 'src/liblib.a')  # each test's own program is built wh
 
 FLOW, LISTENER, LISTENING, WORKER = 'daemon/flow.c', 'daemon/listener.c', 'daemon/listening.c', 'daemon/worker.c'
 SERVER, CIRCLE, SWEEP, PARSE = 'daemon/server.c', 'daemon/circle.c', 'daemon/sweep.c', 'daemon/parse.c'
+OPTIONS, OPTION_TABLE, OPTION_VALUE = 'daemon/options.c', 'daemon/option_table.c', 'daemon/option_value.c'
 CONNECT, TARGET, LOOKUP = 'daemon/connect.c', 'daemon/target.c', 'daemon/lookup.c'
 CONF_FILE, REPORT, LOG, PIPES = 'daemon/conf_file.c', 'daemon/report.c', 'base/log.c', 'relay/pipes.c'
 NET, LOOK, DOUBT, LOOP = 'net/*.c', 'net/look.c', 'net/doubt.c', 'net/loop.c'
@@ -89,7 +90,7 @@ MISTAKES = [
      ['unit / look']),
     ('others_that_take_the_cpu_do_not_matter', LOOK, '	if (crowded) {', '	if (0) {',
      ['unit / look']),
-    ('it_does_not_look_unless_told', 'daemon/conf.c', '.look_us = AUTO_LOOK_US,', '.look_us = 0,',
+    ('it_does_not_look_unless_told', OPTION_TABLE, '.text_preset = "auto",', '.text_preset = "off",',
      ['daemon / sockets: unless told otherwise']),
     # a connection
     ('second_address_is_never_tried', CONNECT, '		a = begin_next(c, now);\n', '		;\n', ['transcript / targets: each address']),
@@ -214,8 +215,12 @@ MISTAKES = [
     ('sweeps_once', SWEEP, 'if (!list_empty(&w->flows))', 'if (0)', ['unit / sweep']),
     # what users write
     ('port_65536_is_a_port', PARSE, 'n > UINT16_MAX)', 'n > UINT16_MAX + 1)', ['daemon / arguments: wrong use']),
-    ('a_kilobyte_is_a_byte', PARSE, '(unit - units + 1)', '(unit - units)', ['daemon / arguments: start lines']),
+    ('a_kilobyte_is_a_byte', PARSE, '*ret = (size_t)n << 10 *', '*ret = (size_t)n << 0 *', ['daemon / arguments: start lines']),
     ('a_minute_is_6_seconds', PARSE, '{ "m", 60000 }', '{ "m", 6000 }', ['fuzz / fuzz-text']),
+    ('one_beyond_the_greatest_is_taken', OPTION_VALUE, 'n > max_of(row))', 'n > max_of(row) + 1)', ['unit / option-table']),
+    ('a_refused_value_is_stored', OPTION_VALUE, '	if (n < row->min || ', '	store(row, conf, n);\n	if (n < row->min || ',
+     ['unit / option-table']),
+    ('no_option_is_near', OPTIONS, '(near = option_nearest(name))', '(near = NULL)', ['daemon / arguments: wrong use']),
     ('comment_behind_a_rule_is_a_field', CONF_FILE, "word && *word != '#'", "word && (n || *word != '#')",
      ['daemon / rule-file: comments']),
     ('a_byte_order_mark_is_a_field', CONF_FILE, 'if (number == 1 && !strncmp', 'if (0 && !strncmp',
