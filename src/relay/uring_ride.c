@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include "base/probe.h"
+#include "base/shortage.h"
 #include "base/util.h"
 #include "relay/errors.h"
 #include "relay/lane.h"
@@ -82,7 +83,7 @@ static void drained(struct ride *w)
 {
 	struct watch *from = &w->relay->side[w->index].watch;
 
-	from->ready &= ~(uint32_t)LOOP_READABLE;
+	watch_clear(from, LOOP_READABLE);
 	if (w->uring->multishot && !w->leaving)
 		wait_for_more(w);
 }
@@ -232,7 +233,7 @@ static void waited(struct ride *w, int n, struct buf *b, bool more)
 		w->end = end_of_wait(w, n, canceled);
 	if (w->n_ahead >= AHEAD || (b && b->conduit.held == b->conduit.size))
 		stop_waiting(w);
-	r->side[w->index].watch.ready |= LOOP_READABLE;
+	watch_set(&r->side[w->index].watch, LOOP_READABLE);
 	run(w);
 }
 
@@ -247,13 +248,13 @@ static void sent(struct ride *w, int n)
 	w->sending = false;
 	tally_call(&t->send, n > 0 ? (uint64_t)n : 0);
 	if (n == -EAGAIN) {
-		to->ready &= ~(uint32_t)LOOP_WRITABLE;
+		watch_clear(to, LOOP_WRITABLE);
 		probe(sink_full, r, w->index);
 		counter_add(&t->sink_full, 1);
 		return;
 	}
 	w->sent = n ? n : -EIO;
-	to->ready |= LOOP_WRITABLE;
+	watch_set(to, LOOP_WRITABLE);
 	run(w);
 }
 
@@ -261,7 +262,7 @@ static void sent(struct ride *w, int n)
  * memory to look. */
 static void canceled(struct ride *w, int err)
 {
-	if (!w->canceling || !(error_is_shortage(-err) || err == -EAGAIN))
+	if (!w->canceling || !(shortage_of_memory(-err) || err == -EAGAIN))
 		return;
 	w->canceling = false;
 	not_stopped(w);
@@ -459,7 +460,8 @@ size_t uring_ahead(const struct lane *l)
 /* Whether a write has failed for good, and the lane has yet to learn it. */
 bool uring_has_failed(const struct lane *l)
 {
-	return l->ride && l->ride->sent < 0 && !error_is_shortage(-l->ride->sent);
+	return l->ride && l->ride->sent < 0 &&
+	       !shortage_of_memory(-l->ride->sent);
 }
 
 /**
