@@ -344,6 +344,7 @@ static int public_end(enum relay_end end)
 		[RELAY_END_RESET] = SLUICE_END_RESET,
 		[RELAY_END_ERROR] = SLUICE_END_ERROR,
 	};
+	static_assert(array_size(ends) == RELAY_END_ERROR + 1, "each end's");
 
 	return ends[end];
 }

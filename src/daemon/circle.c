@@ -73,8 +73,7 @@ bool circle_is_found(const struct server *s)
 			continue;
 		log_error("%s%starget %s leads back to this rule: its clients "
 			  "would go round for ever",
-			  rule->where, *rule->where ? ": " : "",
-			  addr_format(found, to));
+			  rule->where, rule_colon(rule), addr_format(found, to));
 		return true;
 	}
 	return false;

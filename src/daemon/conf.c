@@ -10,8 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "daemon/option_table.h"
 #include "daemon/options.h"
-#include "relay/defaults.h"
 
 static unsigned count_cpus(void)
 {
@@ -85,22 +85,11 @@ enum conf_verdict conf_load(struct conf *conf, int argc, char **argv)
 	const char *file = NULL;
 	enum conf_verdict verdict;
 
-	*conf = (struct conf){
-		.mode = RELAY_AUTO,
-		.pipe_size = DEFAULT_PIPE_SIZE,
-		.buffer_size = DEFAULT_BUFFER_SIZE,
-		.workers = count_cpus(),
-		.look_us = AUTO_LOOK_US,
-		.look_adapts = true,
-		.connect_timeout_ms = 10000,
-		.drain_timeout_ms = 5000,
-		.dead_timeout_ms = 180000,
-		.linger_ms = DEFAULT_LINGER_MS,
-		.discard_max = DEFAULT_DISCARD_MAX,
-		.tuning.keepalive = { 120, 15, 4 },
-		.log_level = LOG_WARN,
-	};
+	option_defaults(conf);
+	conf->tuning.keepalive.requested = false;
 	verdict = options_read(conf, argc, argv, &file);
+	if (!conf->workers)
+		conf->workers = count_cpus();
 	if (verdict == CONF_RUN)
 		verdict = read_rules(conf, argc - optind, argv + optind, file);
 	return verdict;

@@ -20,7 +20,7 @@ enum stats_format {
 #define AUTO_LOOK_US 50
 
 /**
- * struct conf - options and rules
+ * struct conf - options, of which option_table.c has a row each, and rules
  * @rules:	owned
  * @*_ms:	times in milliseconds; 0 is never, where there is no limit
  * @look_us, @look_adapts: as look_init() takes them

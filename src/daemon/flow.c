@@ -20,17 +20,21 @@
 #include "daemon/worker.h"
 #include "net/sock.h"
 
-const char *const flow_end_names[FLOW_END_COUNT] = {
+const char *const flow_end_names[] = {
 #define X(name, words) #name,
 	FLOW_ENDS(X)
 #undef X
 };
 
-const char *const flow_end_words[FLOW_END_COUNT] = {
+const char *const flow_end_words[] = {
 #define X(name, words) words,
 	FLOW_ENDS(X)
 #undef X
 };
+
+static_assert(array_size(flow_end_names) == FLOW_END_COUNT &&
+		      array_size(flow_end_words) == FLOW_END_COUNT,
+	      "one for each end");
 
 static int flow_fd(const struct flow *f, enum flow_side side)
 {
@@ -55,6 +59,7 @@ static void flow_to(struct flow *f, enum flow_state state)
 {
 	static const char *const names[] = { "new", "connecting", "relaying",
 					     "closing" };
+	static_assert(array_size(names) == FLOW_CLOSING + 1, "each state's");
 	char client[ADDR_STRLEN];
 
 	assert(state > f->state);

@@ -186,7 +186,7 @@ static void say_left_out(const struct server *s, const struct rule *rule,
 		else if (!rule->any)
 			log_warn("%s%s%s: %s left out: this machine does not "
 				 "have the address",
-				 rule->where, *rule->where ? ": " : "",
+				 rule->where, rule_colon(rule),
 				 rule->listen.host, addr_format(&at, text));
 	}
 }
@@ -201,10 +201,10 @@ static void say_failed(const struct rule *rule, const struct addr *at, int err,
 			 tries - 1);
 	if (rule->any && is_absent(err))
 		log_error("%s%sno network protocol to listen with", rule->where,
-			  *rule->where ? ": " : "");
+			  rule_colon(rule));
 	else
 		log_error("%s%scannot listen at %s: %s%s", rule->where,
-			  *rule->where ? ": " : "", addr_format(at, text),
+			  rule_colon(rule), addr_format(at, text),
 			  strerror(-err), note);
 }
 

@@ -10,21 +10,39 @@
 #include <limits.h>
 #include <netdb.h>
 #include <stdbool.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* Digits alone, no sign, no space. Return: whether it is a number. */
-static bool read_digits(unsigned long long *ret, const char *text,
-			const char **end)
+#include "base/util.h"
+
+/* Of 1024 to the power of their place; the first is none. */
+static const char size_units[] = "BKMG";
+
+/* The greatest first, so that format_ms() finds that; seconds need no name. */
+static const struct {
+	const char *name;
+	unsigned ms;
+} time_units[] = {
+	{ "h", 3600000 }, { "m", 60000 }, { "s", 1000 },
+	{ "", 1000 },	  { "ms", 1 },
+};
+
+/*
+ * Digits alone, no sign, no space. @end is set unless it is no number.
+ *
+ * Return: 0, -EINVAL if it is no number, or -ERANGE if it is too large.
+ */
+static int read_digits(unsigned long long *ret, const char *text, const char **end)
 {
 	char *stop;
 
 	if (!isdigit((unsigned char)*text))
-		return false;
+		return -EINVAL;
 	errno = 0;
 	*ret = strtoull(text, &stop, 10);
 	*end = stop;
-	return !errno;
+	return -errno;
 }
 
 /**
@@ -37,7 +55,7 @@ const char *parse_port(uint16_t *ret, const char *text, unsigned least)
 	const char *end;
 	const struct servent *service;
 
-	if (read_digits(&n, text, &end) && !*end) {
+	if (!read_digits(&n, text, &end) && !*end) {
 		if (n < least || n > UINT16_MAX)
 			return "the port must be a number from 1 to 65535";
 		*ret = (uint16_t)n;
@@ -130,60 +148,80 @@ const char *parse_target(struct endpoint *ret, const char *text)
 }
 
 /* Bytes: 65536, 64K, 1M, 1G; the units are of 1024. */
-const char *parse_size(size_t *ret, const char *text)
+int parse_size(size_t *ret, const char *text)
 {
-	static const char units[] = "KMG";
-	const char *wrong = "a size is a number of bytes, as in 65536, 64K, 1M";
 	unsigned long long n;
-	const char *end, *unit;
+	const char *end, *unit = size_units;
+	int err = read_digits(&n, text, &end);
 
-	if (!read_digits(&n, text, &end))
-		return wrong;
+	if (err == -EINVAL)
+		return err;
 	if (*end) {
-		unit = strchr(units, toupper((unsigned char)*end));
-		if (!unit || end[1] || n > ULLONG_MAX >> 30)
-			return wrong;
-		n <<= 10 * (unit - units + 1);
+		unit = strchr(size_units + 1, toupper((unsigned char)*end));
+		if (!unit || end[1])
+			return -EINVAL;
 	}
-	if (n > SIZE_MAX)
-		return wrong;
-	*ret = (size_t)n;
-	return NULL;
+	if (err || n > SIZE_MAX >> 10 * (unit - size_units))
+		return -ERANGE;
+	*ret = (size_t)n << 10 * (unit - size_units);
+	return 0;
+}
+
+/* Writes what parse_size() reads as @n, with the greatest unit. */
+char *format_size(size_t n, char out[static FORMAT_LEN])
+{
+	unsigned unit = 0;
+
+	while (n && n % 1024 == 0 && size_units[unit + 1]) {
+		n /= 1024;
+		unit++;
+	}
+	snprintf(out, FORMAT_LEN, unit ? "%zu%c" : "%zu", n, size_units[unit]);
+	return out;
 }
 
 /* A time in milliseconds: 10, 10s, 500ms, 2m, 1h; no unit means seconds. */
-const char *parse_ms(unsigned *ret, const char *text)
+int parse_ms(unsigned *ret, const char *text)
 {
-	static const struct {
-		const char *name;
-		unsigned ms;
-	} units[] = { { "", 1000 },
-		      { "s", 1000 },
-		      { "ms", 1 },
-		      { "m", 60000 },
-		      { "h", 3600000 } };
 	unsigned long long n;
 	const char *end;
+	int err = read_digits(&n, text, &end);
 
-	if (read_digits(&n, text, &end))
-		for (size_t i = 0; i < sizeof(units) / sizeof(*units); i++) {
-			if (strcmp(end, units[i].name))
-				continue;
-			if (n > INT_MAX / units[i].ms)
-				return "a time must be less than 24 days";
-			*ret = (unsigned)n * units[i].ms;
-			return NULL;
-		}
-	return "a time is a number of seconds, or 500ms, 10s, 5m, 1h";
+	if (err == -EINVAL)
+		return err;
+	for (size_t i = 0; i < array_size(time_units); i++) {
+		if (strcmp(end, time_units[i].name))
+			continue;
+		if (err || n > INT_MAX / time_units[i].ms)
+			return -ERANGE;
+		*ret = (unsigned)n * time_units[i].ms;
+		return 0;
+	}
+	return -EINVAL;
 }
 
-const char *parse_count(unsigned *ret, const char *text)
+/* Writes what parse_ms() reads as @ms, with the greatest unit. */
+char *format_ms(unsigned ms, char out[static FORMAT_LEN])
+{
+	size_t i = 0;
+
+	while (ms % time_units[i].ms)
+		i++;
+	snprintf(out, FORMAT_LEN, "%u%s", ms / time_units[i].ms,
+		 ms ? time_units[i].name : "");
+	return out;
+}
+
+int parse_count(unsigned *ret, const char *text)
 {
 	unsigned long long n;
 	const char *end;
+	int err = read_digits(&n, text, &end);
 
-	if (!read_digits(&n, text, &end) || *end || n > UINT_MAX)
-		return "it must be a whole number";
+	if (err == -EINVAL || *end)
+		return -EINVAL;
+	if (err || n > UINT_MAX)
+		return -ERANGE;
 	*ret = (unsigned)n;
-	return NULL;
+	return 0;
 }

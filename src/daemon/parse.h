@@ -2,8 +2,10 @@
 /*
  * parse.h - what users write: ports, addresses, sizes, times.
  *
- * Functions return NULL, or what is wrong and what would be right, to be put
- * behind the text it is about. On failure *ret is not written.
+ * For ports and addresses: return NULL, or what is wrong and what would be right,
+ * to be put behind the text it is about. For numbers: return 0, -EINVAL for what
+ * is not written like one, or -ERANGE for one that is too large for *ret; which
+ * are allowed is the caller's to check. On failure *ret is not written.
  */
 #ifndef DAEMON_PARSE_H
 #define DAEMON_PARSE_H
@@ -13,6 +15,9 @@
 
 /* "253 characters of host name" is the longest that DNS knows. */
 #define HOST_MOST 254
+
+/* Room for a number and its unit. */
+#define FORMAT_LEN 24
 
 /**
  * struct endpoint - where to listen or whom to connect to, before it is looked
@@ -28,8 +33,11 @@ const char *parse_port(uint16_t *ret, const char *text, unsigned least);
 const char *parse_host(char ret[static HOST_MOST], const char *text, size_t len);
 const char *parse_listen(struct endpoint *ret, const char *text);
 const char *parse_target(struct endpoint *ret, const char *text);
-const char *parse_size(size_t *ret, const char *text);
-const char *parse_ms(unsigned *ret, const char *text);
-const char *parse_count(unsigned *ret, const char *text);
+
+int parse_size(size_t *ret, const char *text);
+int parse_ms(unsigned *ret, const char *text);
+int parse_count(unsigned *ret, const char *text);
+char *format_size(size_t n, char out[static FORMAT_LEN]);
+char *format_ms(unsigned ms, char out[static FORMAT_LEN]);
 
 #endif /* DAEMON_PARSE_H */

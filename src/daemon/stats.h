@@ -56,7 +56,8 @@ struct stats {
 	counter accept_errors, accept_pauses, accept_reopened;
 };
 
-extern const char *const flow_end_names[FLOW_END_COUNT];
-extern const char *const flow_end_words[FLOW_END_COUNT];
+/* By enum flow_end. */
+extern const char *const flow_end_names[];
+extern const char *const flow_end_words[];
 
 #endif /* DAEMON_STATS_H */

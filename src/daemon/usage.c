@@ -5,8 +5,17 @@
 #include "daemon/usage.h"
 
 #include <stdio.h>
+#include <string.h>
 
-static const char text[] =
+#include "daemon/option_table.h"
+
+/* Columns before the text on an option. */
+#define MARGIN 35
+
+/* Columns of a terminal. */
+#define COLUMNS 80
+
+static const char before[] =
 	"Usage: sluice [OPTIONS] LISTEN TARGET [LISTEN TARGET ...]\n"
 	"       sluice [OPTIONS] -c FILE\n"
 	"\n"
@@ -14,74 +23,69 @@ static const char text[] =
 	"splice(2), so that the bytes stay in the kernel.\n"
 	"\n"
 	"  LISTEN   PORT, ADDR:PORT, [V6]:PORT, *:PORT\n"
-	"  TARGET   HOST:PORT, [V6]:PORT\n"
-	"\n"
-	"  -c, --config=FILE         rules from FILE, one a line:\n"
-	"                            bindaddr bindport connectaddr "
-	"connectport\n"
-	"      --mode=splice|copy|auto|uring  through pipes in the kernel, "
-	"through\n"
-	"                            buffers, as each direction's recent past "
-	"says\n"
-	"                            is cheaper, or through buffers by "
-	"io_uring\n"
-	"                            [auto]\n"
-	"      --pipe-size=SIZE      bytes a pipe, 64K to 1G [1M]\n"
-	"      --pipes=lend|own      lend a pipe while bytes are under way, "
-	"or\n"
-	"                            keep a pair for each connection [lend]\n"
-	"      --buffer-size=SIZE    bytes a buffer, 4K to 16M [64K]\n"
-	"      --workers=N           threads [the CPUs it may use]\n"
-	"      --busy-poll=auto|off|N  before it sleeps, a thread looks for "
-	"more\n"
-	"                            up to N microseconds, or as long as it "
-	"pays\n"
-	"                            [auto]\n"
-	"      --connect-timeout=TIME  for each address of a target [10s]\n"
-	"      --drain-timeout=TIME  from SIGTERM to cutting off [5s]\n"
-	"      --idle-timeout=TIME   end connections without a byte either "
-	"way\n"
-	"                            [off]\n"
-	"      --half-close-timeout=TIME  the same, once one side has "
-	"finished\n"
-	"                            [off]\n"
-	"      --max-lifetime=TIME   end connections that are older [off]\n"
-	"      --linger=TIME         once a peer has reset: for the other to "
-	"take\n"
-	"                            what came before [30s]\n"
-	"      --discard=SIZE        once a peer is gone: how much the other "
-	"may\n"
-	"                            still say, to nobody [64M]\n"
-	"      --keepalive=IDLE:INTERVAL:COUNT  ask silent peers whether they\n"
-	"                            are there, or off [2m:15s:4]\n"
-	"      --dead-timeout=TIME   drop peers whose window is shut and who\n"
-	"                            answer no probe [3m]\n"
-	"      --user-timeout=TIME   TCP_USER_TIMEOUT on both sockets [off]\n"
-	"      --rcvbuf=SIZE, --sndbuf=SIZE  SO_RCVBUF and SO_SNDBUF, on both\n"
-	"                            sockets [the kernel's own tuning]\n"
-	"      --notsent-lowat=SIZE  TCP_NOTSENT_LOWAT, the same [the "
-	"kernel's]\n"
-	"      --congestion=NAME     congestion control, the same [the "
-	"kernel's]\n"
-	"      --mptcp               Multipath TCP on both sockets, TCP where "
-	"the\n"
-	"                            kernel refuses it\n"
-	"      --freebind            listen at addresses that the machine does "
-	"not\n"
-	"                            have yet\n"
-	"      --log-level=LEVEL     error, warn, info, debug [warn]\n"
-	"      --stats[=text|json]   print totals at the end; SIGUSR1 prints\n"
-	"                            them at any time\n"
-	"  -h, --help                print this\n"
-	"  -V, --version             print the version\n"
-	"\n"
-	"Example: sluice 8080 192.0.2.1:80\n"
-	"\n"
-	"See sluice(8).\n";
+	"  TARGET   HOST:PORT, [V6]:PORT\n";
+
+static const char after[] = "\n"
+			    "Example: sluice 8080 192.0.2.1:80\n"
+			    "\n"
+			    "See sluice(8).\n";
+
+/* The units, and the greatest values where an option names no others. */
+static void print_units(void)
+{
+	char most[FORMAT_LEN];
+
+	printf("  SIZE     bytes, or 64K, 1M, 1G; at most %s\n",
+	       format_size(OPTION_SIZE_MAX, most));
+	printf("  TIME     seconds, or 500ms, 10s, 5m, 1h; at most %s\n\n",
+	       format_ms(OPTION_TIME_MAX, most));
+}
+
+/* Writes "-c, --config=FILE". Return: how long that is. */
+static int print_name(const struct option_row *row)
+{
+	char arg[OPTION_VALUE_LEN];
+	bool may_be_bare = row->bare && row->type != OPTION_FLAG;
+	int n = row->letter ? printf("  -%c, ", row->letter) : printf("      ");
+
+	n += printf("--%s", row->name);
+	if (*option_argument(row, arg))
+		n += printf(may_be_bare ? "[=%s]" : "=%s", arg);
+	return n;
+}
+
+/*
+ * A line: "--name=ARG  what it is, RANGE [DEFAULT]". A range that does not fit is
+ * left to the error of a value out of range, and to sluice(8).
+ */
+static void print_option(const struct option_row *row, const struct conf *conf)
+{
+	char range[OPTION_VALUE_LEN], value[OPTION_VALUE_LEN];
+	int n = print_name(row), pad = n + 2 < MARGIN ? MARGIN - n : 2;
+	char text[COLUMNS] = "";
+
+	if (row->type != OPTION_ACTION && row->type != OPTION_FLAG)
+		snprintf(text, sizeof(text), " [%s]",
+			 option_format(row, conf, value));
+	option_range(row, range);
+	if (*range && (size_t)(n + pad) + strlen(row->help) + strlen(", ") +
+				      strlen(range) + strlen(text) <=
+			      COLUMNS)
+		printf("%*s%s, %s%s\n", pad, "", row->help, range, text);
+	else
+		printf("%*s%s%s\n", pad, "", row->help, text);
+}
 
 void usage_print(void)
 {
-	fputs(text, stdout);
+	struct conf conf;
+
+	option_defaults(&conf);
+	fputs(before, stdout);
+	print_units();
+	for (unsigned i = 0; i < option_count; i++)
+		print_option(&option_rows[i], &conf);
+	fputs(after, stdout);
 }
 
 void usage_print_version(void)

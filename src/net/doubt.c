@@ -69,7 +69,7 @@ bool doubt_raise(struct doubts *ds, struct watch *w, bool faint)
 		if (w->unproven < UNPROVEN)
 			w->unproven++;
 	}
-	w->ready &= ~(uint32_t)LOOP_READABLE;
+	watch_clear(w, LOOP_READABLE);
 	list_remove(&w->doubt);
 	list_append(&ds->fresh, &w->doubt);
 	counter_add(&ds->raised, 1);
@@ -130,7 +130,7 @@ static bool ask(struct doubts *ds, struct list *doubts)
 			counter_add(&ds->wrong, 1);
 			watch_report(w[i], ready | LOOP_REST);
 			if (failed) /* nobody has told of urgent data */
-				w[i]->ready &= ~LOOP_FRESH;
+				watch_clear(w[i], LOOP_FRESH);
 			any = true;
 		}
 	}

@@ -277,7 +277,7 @@ static void run_jobs(struct loop *loop)
 /* Tells the owner of @w what it is @ready for, as epoll(7) spells it. */
 void watch_report(struct watch *w, uint32_t ready)
 {
-	w->ready &= ~(LOOP_FRESH | LOOP_REST);
+	watch_clear(w, LOOP_FRESH | LOOP_REST);
 	if (ready & EPOLLIN)
 		ready |= LOOP_FRESH;
 	if (ready & (LOOP_ENDING | EPOLLPRI))
@@ -286,7 +286,7 @@ void watch_report(struct watch *w, uint32_t ready)
 		ready |= LOOP_WRITABLE;
 	if (ready & LOOP_READABLE)
 		doubt_settle(w);
-	w->ready |= ready;
+	watch_set(w, ready);
 	w->fn(w);
 }
 

@@ -95,6 +95,19 @@ int loop_move(struct loop *loop, struct watch *to, struct watch *from,
 	      uint32_t events, void (*fn)(struct watch *));
 void watch_report(struct watch *w, uint32_t ready);
 
+/* Notes what a descriptor is ready for, as epoll tells it or as its owner knows
+ * without. */
+static inline void watch_set(struct watch *w, uint32_t bits)
+{
+	w->ready |= bits;
+}
+
+/* It is no longer: its owner has used it up. */
+static inline void watch_clear(struct watch *w, uint32_t bits)
+{
+	w->ready &= ~bits;
+}
+
 void loop_soon(struct loop *loop, struct job *j);
 void loop_again(struct loop *loop, struct job *j);
 

@@ -13,6 +13,7 @@
 #include <string.h>
 #include <sys/ioctl.h>
 
+#include "base/shortage.h"
 #include "base/util.h"
 
 /* Of tcpi_state: <netinet/tcp.h> has names, and an older struct tcp_info. */
@@ -231,7 +232,7 @@ bool sock_is_self(int fd, const struct addr *to)
 /* Whether a positive errno is for want of something that may come back. */
 bool sock_is_shortage(int err)
 {
-	return err == EMFILE || err == ENFILE || err == ENOMEM || err == ENOBUFS;
+	return shortage_of_descriptors(err) || shortage_of_memory(err);
 }
 
 /**

@@ -14,7 +14,8 @@
 
 #include "base/util.h"
 
-static int set(int fd, int level, int option, int value)
+/* 0 leaves it as the kernel has it, in all settings of struct tuning. */
+static int set_unless_0(int fd, int level, int option, int value)
 {
 	int err = value ? setsockopt(fd, level, option, &value, sizeof(value))
 			: 0;
@@ -46,16 +47,16 @@ static const char *set_all(int fd, const struct tuning *t, int *err)
 {
 	int timeout = (int)t->user_timeout_ms;
 
-	*err = set(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, timeout);
+	*err = set_unless_0(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, timeout);
 	if (*err)
 		return "user-timeout";
-	*err = set(fd, SOL_SOCKET, SO_RCVBUF, t->rcvbuf);
+	*err = set_unless_0(fd, SOL_SOCKET, SO_RCVBUF, t->rcvbuf);
 	if (*err)
 		return "rcvbuf";
-	*err = set(fd, SOL_SOCKET, SO_SNDBUF, t->sndbuf);
+	*err = set_unless_0(fd, SOL_SOCKET, SO_SNDBUF, t->sndbuf);
 	if (*err)
 		return "sndbuf";
-	*err = set(fd, IPPROTO_TCP, TCP_NOTSENT_LOWAT, t->notsent_lowat);
+	*err = set_unless_0(fd, IPPROTO_TCP, TCP_NOTSENT_LOWAT, t->notsent_lowat);
 	if (*err)
 		return "notsent-lowat";
 	*err = set_congestion(fd, t->congestion);
@@ -83,20 +84,25 @@ int tune_freebind(int fd)
 	socklen_t len = sizeof(family);
 
 	(void)getsockopt(fd, SOL_SOCKET, SO_DOMAIN, &family, &len);
-	return family == AF_INET6 ? set(fd, IPPROTO_IPV6, IPV6_FREEBIND, 1)
-				  : set(fd, IPPROTO_IP, IP_FREEBIND, 1);
+	return family == AF_INET6
+		       ? set_unless_0(fd, IPPROTO_IPV6, IPV6_FREEBIND, 1)
+		       : set_unless_0(fd, IPPROTO_IP, IP_FREEBIND, 1);
 }
 
-/* Has silent peers asked. Return: 0, or a negative errno. */
+/* Probes an idle peer, unless idle_s is 0. Return: 0, or a negative errno. */
 int tune_keepalive(int fd, const struct keepalive *k)
 {
-	int err = set(fd, IPPROTO_TCP, TCP_KEEPIDLE, (int)k->idle_s);
+	int err;
 
+	if (!k->idle_s)
+		return 0;
+	err = set_unless_0(fd, IPPROTO_TCP, TCP_KEEPIDLE, (int)k->idle_s);
 	if (!err)
-		err = set(fd, IPPROTO_TCP, TCP_KEEPINTVL, (int)k->interval_s);
+		err = set_unless_0(fd, IPPROTO_TCP, TCP_KEEPINTVL,
+				   (int)k->interval_s);
 	if (!err)
-		err = set(fd, IPPROTO_TCP, TCP_KEEPCNT, (int)k->count);
-	return err ? err : set(fd, SOL_SOCKET, SO_KEEPALIVE, 1);
+		err = set_unless_0(fd, IPPROTO_TCP, TCP_KEEPCNT, (int)k->count);
+	return err ? err : set_unless_0(fd, SOL_SOCKET, SO_KEEPALIVE, 1);
 }
 
 /* A socket to try settings on; clears @got->mptcp if that is refused. */

@@ -3,7 +3,7 @@
  * defaults.h - defaults and limits that the program and the library share
  *
  * sluice(8), sluice(3) and sluice.h state them for users. The program alone has
- * timeouts of its own: those are in daemon/conf.c.
+ * timeouts of its own: those are in daemon/option_table.c.
  */
 #ifndef RELAY_DEFAULTS_H
 #define RELAY_DEFAULTS_H

@@ -30,10 +30,4 @@ static inline bool error_is_end(int err)
 	}
 }
 
-/* Errors that are no end: there is no memory just now. */
-static inline bool error_is_shortage(int err)
-{
-	return err == ENOMEM || err == ENOBUFS;
-}
-
 #endif /* RELAY_ERRORS_H */

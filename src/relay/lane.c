@@ -21,6 +21,7 @@
 #include <sys/socket.h>
 
 #include "base/probe.h"
+#include "base/shortage.h"
 #include "base/util.h"
 #include "net/sock.h"
 #include "relay/engine.h"
@@ -71,7 +72,7 @@ void side_gone(struct relay *r, unsigned i, int err)
 	s->failed |= err && !error_is_end(err);
 	if (r->first_gone < 0)
 		r->first_gone = (int8_t)i;
-	s->watch.ready |= LOOP_READABLE; /* for what came before its end */
+	watch_set(&s->watch, LOOP_READABLE); /* for what came before its end */
 	r->give_up_ns = now_ns() + r->env->linger_ms * NS_PER_MS;
 	if (to_it->state == LANE_OPEN || to_it->state == LANE_DRAINING) {
 		lane_drop(r, to_it, DROP_sink_gone);
@@ -112,7 +113,7 @@ static void lane_eof(struct relay *r, unsigned i)
 	struct side *from = &r->side[i];
 	struct lane *l = &r->lane[i];
 
-	from->watch.ready &= ~(uint32_t)LOOP_READABLE;
+	watch_clear(&from->watch, LOOP_READABLE);
 	if (from->cut && !side_heard_fin(r, i))
 		side_gone(r, i, ECONNRESET);
 	if (from->gone && from->error && from->error != EPIPE) {
@@ -129,7 +130,7 @@ static enum step lane_read_failed(struct relay *r, unsigned i, int err)
 	struct side *from = &r->side[i];
 
 	if (err == EAGAIN) {
-		from->watch.ready &= ~(uint32_t)LOOP_READABLE;
+		watch_clear(&from->watch, LOOP_READABLE);
 		doubt_proven(&r->env->loop->doubts, &from->watch);
 		probe(source_empty, r, i);
 		counter_add(&r->env->tally.source_empty, 1);
@@ -142,7 +143,7 @@ static enum step lane_read_failed(struct relay *r, unsigned i, int err)
 		return STEP_WAIT;
 	if (err == EINTR)
 		return STEP_GO;
-	if (error_is_shortage(err)) {
+	if (shortage_of_memory(err)) {
 		probe(no_memory, r, i);
 		counter_add(&r->env->tally.no_memory, 1);
 		r->starved = true;
@@ -168,7 +169,7 @@ static bool lane_borrow(struct relay *r, unsigned i)
 	struct lane *l = &r->lane[i];
 	bool pipe = l->use_pipe && !l->no_pipe && !r->side[i].urgent;
 	struct buf *b;
-	int err;
+	enum tally_fallback why;
 
 	if (l->own) {
 		l->conduit = l->own;
@@ -181,11 +182,11 @@ static bool lane_borrow(struct relay *r, unsigned i)
 	if (l->conduit)
 		return true;
 	if (pipe) {
-		err = pipe_take(&env->pipes, &l->conduit);
-		if (!err)
+		why = pipe_take(&env->pipes, &l->conduit);
+		if (!why)
 			return true;
-		probe(fallback, r, i, -err);
-		counter_add(&env->tally.fallbacks[-err], 1);
+		probe(fallback, r, i, why);
+		counter_add(&env->tally.fallbacks[why], 1);
 	}
 	b = buf_take(&env->bufs);
 	if (b)
@@ -228,7 +229,7 @@ static bool pipe_misleads(struct relay *r, unsigned i, ssize_t n)
 		return true;
 	}
 	if (n == 0 || n == -EAGAIN || n == -EINTR || error_is_end((int)-n) ||
-	    error_is_shortage((int)-n))
+	    shortage_of_memory((int)-n))
 		return false;
 	lane_refused(r, i, FALLBACK_splice_in);
 	return true;
@@ -246,7 +247,7 @@ static ssize_t lane_read(struct relay *r, unsigned i)
 	if (c == l->own) /* it sees to marks by itself */
 		return c->ops->fill(c, from->watch.fd);
 	if (c->ops->is_pipe)
-		from->watch.ready &= ~LOOP_FRESH;
+		watch_clear(&from->watch, LOOP_FRESH);
 	else if (!urgent_look(r, from))
 		return -EAGAIN;
 	if (from->urgent)
@@ -275,7 +276,7 @@ static void lane_came_short(struct relay *r, unsigned i, size_t n)
 		if (c->ops->short_is_empty && !from->gone && !from->cut)
 			lane_eof(r, i);
 	} else if (c->ops->short_is_empty) {
-		from->watch.ready &= ~(uint32_t)LOOP_READABLE;
+		watch_clear(&from->watch, LOOP_READABLE);
 	} else if (c->ops->is_pipe && n <= c->size / SHORT_PART &&
 		   !(from->watch.ready & LOOP_REST)) {
 		/* A slot has a byte or more. */
@@ -349,7 +350,7 @@ static enum step lane_write_failed(struct relay *r, unsigned i, int err)
 	if (err == EINPROGRESS)
 		return STEP_WAIT;
 	if (err == EAGAIN) {
-		to->watch.ready &= ~(uint32_t)LOOP_WRITABLE;
+		watch_clear(&to->watch, LOOP_WRITABLE);
 		to->cut = false;
 		probe(sink_full, r, i);
 		counter_add(&r->env->tally.sink_full, 1);
@@ -359,7 +360,7 @@ static enum step lane_write_failed(struct relay *r, unsigned i, int err)
 	}
 	if (err == EINTR)
 		return STEP_GO;
-	if (error_is_shortage(err)) {
+	if (shortage_of_memory(err)) {
 		probe(no_memory, r, i);
 		counter_add(&r->env->tally.no_memory, 1);
 		r->starved = true;

@@ -107,45 +107,45 @@ static int grow(int fd, size_t want)
 	return got < 0 ? -errno : got;
 }
 
-/* Opens one as large as it may be. Return: 0, or which fallback it means. */
-static int open_pipe(size_t want, int fd[2], size_t *size)
+/* Opens one as large as it may be. Return: FALLBACK_none, or why there is none. */
+static enum tally_fallback open_pipe(size_t want, int fd[2], size_t *size)
 {
 	int got;
 
 	if (pipe2(fd, O_NONBLOCK | O_CLOEXEC) < 0) {
 		switch (errno) {
 		case EMFILE:
-			return -FALLBACK_pipe_descriptors;
+			return FALLBACK_pipe_descriptors;
 		case ENFILE: /* pipe-user-pages-hard says this too */
-			return -FALLBACK_pipe_quota;
+			return FALLBACK_pipe_quota;
 		default:
-			return -FALLBACK_pipe_refused;
+			return FALLBACK_pipe_refused;
 		}
 	}
 	got = grow(fd[1], want);
 	if (got < PIPE_LEAST) {
 		close_fd(fd[0]);
 		close_fd(fd[1]);
-		return -FALLBACK_pipe_quota;
+		return FALLBACK_pipe_quota;
 	}
 	*size = (size_t)got;
-	return 0;
+	return FALLBACK_none;
 }
 
-static int pipe_new(struct pipes *ps, struct pipe **ret)
+static enum tally_fallback pipe_new(struct pipes *ps, struct pipe **ret)
 {
 	struct pipe *p;
 	size_t size;
-	int fd[2], err;
+	int fd[2];
+	enum tally_fallback why = open_pipe(ps->size, fd, &size);
 
-	err = open_pipe(ps->size, fd, &size);
-	if (err)
-		return err;
+	if (why)
+		return why;
 	p = calloc(1, sizeof(*p));
 	if (!p) {
 		close_fd(fd[0]);
 		close_fd(fd[1]);
-		return -FALLBACK_pipe_refused;
+		return FALLBACK_pipe_refused;
 	}
 	p->conduit.ops = &pipe_ops;
 	p->conduit.size = size;
@@ -158,7 +158,7 @@ static int pipe_new(struct pipes *ps, struct pipe **ret)
 	counter_add(&ps->tally->pipes_made, 1);
 	counter_add(&ps->tally->pipes_now, 1);
 	*ret = p;
-	return 0;
+	return FALLBACK_none;
 }
 
 static struct pipe *free_pipe(struct pipes *ps)
@@ -197,23 +197,23 @@ static void lend(struct pipes *ps, struct pipe *p, struct conduit **holder)
 	counter_max(&t->pipes_out_most, counter_read(&t->pipes_out));
 }
 
-/* A new one if the share and the kernel allow. Return: 0, or the reason. */
-static int try_new(struct pipes *ps, struct pipe **ret)
+/* A new one if the share and the kernel allow. Return: as pipe_take(). */
+static enum tally_fallback try_new(struct pipes *ps, struct pipe **ret)
 {
-	int err;
+	enum tally_fallback why;
 
 	if (ps->n >= ps->limit)
-		return -FALLBACK_pipe_share;
+		return FALLBACK_pipe_share;
 	if (ps->holdoff) {
 		ps->holdoff--;
-		return -(int)ps->refused;
+		return ps->refused;
 	}
-	err = pipe_new(ps, ret);
-	if (err) {
+	why = pipe_new(ps, ret);
+	if (why) {
 		ps->holdoff = HOLDOFF;
-		ps->refused = (enum tally_fallback) - err;
+		ps->refused = why;
 	}
-	return err;
+	return why;
 }
 
 /**
@@ -222,21 +222,21 @@ static int try_new(struct pipes *ps, struct pipe **ret)
  *		may be changed to a buffer with the same bytes by a later
  *		pipe_take() of another lane
  *
- * Return: 0, or minus the enum tally_fallback that tells why there is none.
+ * Return: FALLBACK_none, or why there is none.
  */
-int pipe_take(struct pipes *ps, struct conduit **holder)
+enum tally_fallback pipe_take(struct pipes *ps, struct conduit **holder)
 {
 	struct pipe *p = free_pipe(ps);
-	int err = 0;
+	enum tally_fallback why = FALLBACK_none;
 
 	if (!p)
-		err = try_new(ps, &p);
-	if (err)
+		why = try_new(ps, &p);
+	if (why)
 		p = stalled_pipe(ps);
 	if (!p)
-		return err;
+		return why;
 	lend(ps, p, holder);
-	return 0;
+	return FALLBACK_none;
 }
 
 /* Ends a borrowing; *holder is the borrower's to clear. */

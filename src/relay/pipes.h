@@ -62,7 +62,7 @@ void pipes_init(struct pipes *ps, size_t size, unsigned limit,
 		struct bufs *bufs, struct tally *tally, struct loop *loop);
 void pipes_fini(struct pipes *ps);
 
-int pipe_take(struct pipes *ps, struct conduit **holder);
+enum tally_fallback pipe_take(struct pipes *ps, struct conduit **holder);
 void pipe_give(struct pipe *p);
 void pipe_stalls(struct pipe *p);
 unsigned pipes_close_free(struct pipes *ps);

@@ -45,7 +45,7 @@ static void side_look(struct relay *r, unsigned i)
 	uint32_t ready = s->watch.ready;
 
 	if (ready & EPOLLPRI) {
-		s->watch.ready &= ~(uint32_t)EPOLLPRI;
+		watch_clear(&s->watch, EPOLLPRI);
 		side_urgent(r, s);
 	}
 	/* Or the owner has read the error; or nobody was told of it, but both

@@ -36,7 +36,7 @@ bool urgent_look(struct relay *r, struct side *from)
 	bool fresh = from->watch.ready & LOOP_FRESH;
 	short unread;
 
-	from->watch.ready &= ~LOOP_FRESH;
+	watch_clear(&from->watch, LOOP_FRESH);
 	if (fresh || from->urgent || from->watch.ready & EPOLLRDHUP)
 		return true;
 	unread = sock_unread(from->watch.fd);

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
 """The command line: what it takes, and what it says of what it does not."""
+import re
 import resource
 
 from kit import check, equal, proc, run, test
@@ -36,9 +37,9 @@ WRONG = [
     (["*", TARGET], '"*"', "1 to 65535"),
     (["**:80", TARGET], '"**:80"', ""),
     (["127.0.0.1", TARGET], '"127.0.0.1"', "1 to 65535"),
-    (["--mode=fast", "0", TARGET], "--mode=fast", "splice, copy"),
+    (["--mode=fast", "0", TARGET], "--mode=fast: ", "must be splice, copy, auto or uring"),
     (["--mode=", "0", TARGET], "--mode=", "splice, copy"),
-    (["--pipes=mine", "0", TARGET], "--pipes=mine", "lend or own"),
+    (["--pipes=mine", "0", TARGET], "--pipes=mine", "must be lend or own"),
     (["--pipe-size=63K", "0", TARGET], "--pipe-size=63K", "64K to 1G"),
     (["--pipe-size=2G", "0", TARGET], "--pipe-size=2G", "64K to 1G"),
     (["--pipe-size=big", "0", TARGET], "--pipe-size=big", "64K"),
@@ -46,17 +47,17 @@ WRONG = [
     (["--pipe-size=1MB", "0", TARGET], "--pipe-size=1MB", "64K"),
     (["--buffer-size=4095", "0", TARGET], "--buffer-size=4095", "4K to 16M"),
     (["--buffer-size=17M", "0", TARGET], "--buffer-size=17M", "4K to 16M"),
-    (["--buffer-size=99999999999999999999G", "0", TARGET], "--buffer-size=9999", "64K"),
-    (["--workers=0", "0", TARGET], "--workers=0", "1 to 1024"),
+    (["--buffer-size=99999999999999999999G", "0", TARGET], "--buffer-size=9999", "from 4K to 16M"),
+    (["--workers=0", "0", TARGET], "--workers=0: ", "must be from 1 to 1024, or auto"),
     (["--workers=1025", "0", TARGET], "--workers=1025", "1 to 1024"),
     (["--workers=two", "0", TARGET], "--workers=two", "whole number"),
     (["--workers=1.5", "0", TARGET], "--workers=1.5", "whole number"),
     (["--connect-timeout=soon", "0", TARGET], "--connect-timeout=soon", "500ms"),
-    (["--connect-timeout=0", "0", TARGET], "--connect-timeout=0", "longer than nothing"),
+    (["--connect-timeout=0", "0", TARGET], "--connect-timeout=0", "must be from 1ms to 576h"),
     (["--connect-timeout=1d", "0", TARGET], "--connect-timeout=1d", "1h"),
     (["--drain-timeout=-5", "0", TARGET], "--drain-timeout=-5", "500ms"),
-    (["--drain-timeout=600h", "0", TARGET], "--drain-timeout=600h", "24 days"),
-    (["--idle-timeout=0", "0", TARGET], "--idle-timeout=0", "off"),
+    (["--drain-timeout=600h", "0", TARGET], "--drain-timeout=600h", "must be from 0 to 576h"),
+    (["--idle-timeout=0", "0", TARGET], "--idle-timeout=0", "must be from 1ms to 576h, or off"),
     (["--idle-timeout=never", "0", TARGET], "--idle-timeout=never", "500ms"),
     (["--half-close-timeout=0s", "0", TARGET], "--half-close-timeout=0s", "off"),
     (["--max-lifetime=forever", "0", TARGET], "--max-lifetime=forever", "500ms"),
@@ -70,31 +71,43 @@ WRONG = [
     (["--keepalive=::", "0", TARGET], "--keepalive=::", "IDLE:INTERVAL:COUNT"),
     (["--keepalive=500ms:15s:4", "0", TARGET], "--keepalive=500ms:15s:4", "IDLE:INTERVAL:COUNT"),
     (["--user-timeout=0", "0", TARGET], "--user-timeout=0", "off"),
-    (["--dead-timeout=2m", "0", TARGET], "--dead-timeout=2m", "130s"),
-    (["--busy-poll=on", "0", TARGET], "--busy-poll=on", "auto, off, or microseconds"),
+    (["--dead-timeout=2m", "0", TARGET], "--dead-timeout=2m", "must be from 130s to 576h, or off"),
+    (["--busy-poll=on", "0", TARGET], "--busy-poll=on", "must be auto, off or N, from 1 to 100000"),
     (["--busy-poll=0", "0", TARGET], "--busy-poll=0", "from 1 to 100000"),
     (["--busy-poll=100001", "0", TARGET], "--busy-poll=100001", "from 1 to 100000"),
-    (["--busy-poll=50us", "0", TARGET], "--busy-poll=50us", "microseconds"),
+    (["--busy-poll=50us", "0", TARGET], "--busy-poll=50us", "auto, off or N"),
     (["--rcvbuf=4095", "0", TARGET], "--rcvbuf=4095", "4K to 1G"),
     (["--sndbuf=2G", "0", TARGET], "--sndbuf=2G", "4K to 1G"),
     (["--notsent-lowat=0", "0", TARGET], "--notsent-lowat=0", "4K to 1G"),
     (["--rcvbuf=much", "0", TARGET], "--rcvbuf=much", "64K"),
-    (["--congestion=", "0", TARGET], "--congestion=", "15 letters"),
-    (["--congestion=sixteen-letters!", "0", TARGET], "--congestion=sixteen-letters!", "15 letters"),
-    (["--log-level=loud", "0", TARGET], "--log-level=loud", "error, warn, info and debug"),
-    (["--log-level=WARN", "0", TARGET], "--log-level=WARN", "error, warn, info and debug"),
-    (["--stats=xml", "0", TARGET], "--stats=xml", "text and json"),
-    (["--nonsense", "0", TARGET], "--nonsense", "--help"),
+    (["--congestion=", "0", TARGET], "--congestion=", "1 to 15 characters, or system"),
+    (["--congestion=sixteen-letters!", "0", TARGET], "--congestion=sixteen-letters!", "1 to 15 characters"),
+    (["--log-level=loud", "0", TARGET], "--log-level=loud", "error, warn, info or debug"),
+    (["--log-level=WARN", "0", TARGET], "--log-level=WARN", "error, warn, info or debug"),
+    (["--stats=xml", "0", TARGET], "--stats=xml", "none, text or json"),
+    (["--nonsense", "0", TARGET], "--nonsense", "no such option; see sluice --help"),
+    (["--idle-timout=5m", "0", TARGET], "--idle-timout:", "no such option; did you mean --idle-timeout?"),
+    (["--log_level=info", "0", TARGET], "--log_level:", "did you mean --log-level?"),
+    (["--pipe=64K", "0", TARGET], "--pipe:", "ambiguous; --pipe-size or --pipes?"),
+    (["--keepalive=1500ms:15s:4", "0", TARGET], "--keepalive=1500ms:15s:4", "IDLE:INTERVAL:COUNT"),
+    (["--discard=1025G", "0", TARGET], "--discard=1025G", "must be from 0 to 1024G"),
+    (["--linger=2073600001ms", "0", TARGET], "--linger=2073600001ms", "must be from 0 to 576h"),
     (["--nonsense=1", "0", TARGET], "--nonsense", "--help"),
     (["--help=me"], "--help=me", "takes no value"),
     (["-x", "0", TARGET], "-x", "--help"),
     (["--stats", "-xy", "0", TARGET], "-x", "no such option"),
-    (["0", TARGET, "--mode"], "--mode", "value"),
-    (["0", TARGET, "-c"], "-c", "value"),
+    (["0", TARGET, "--mode"], "--mode:", "write --mode=splice|copy|auto|uring"),
+    (["0", TARGET, "-c"], "--config:", "write --config=FILE"),
     (["-c", "/dev/null", "0", TARGET], '"0"', "not from both"),
     (["0", TARGET, "bad\nline", TARGET], "bad", "1 to 65535"),
     (["9" * 3000, TARGET], "999", "1 to 65535"),
 ]
+
+# Of --help, in its order.
+OPTIONS = ["config", "mode", "pipe-size", "pipes", "buffer-size", "workers", "busy-poll", "connect-timeout",
+           "drain-timeout", "idle-timeout", "half-close-timeout", "max-lifetime", "linger", "discard", "keepalive",
+           "dead-timeout", "user-timeout", "rcvbuf", "sndbuf", "notsent-lowat", "congestion", "mptcp", "freebind", "log-level", "stats", "help",
+           "version"]
 
 # Options with values at the edges of what is right.
 RIGHT = [
@@ -106,7 +119,8 @@ RIGHT = [
     "--max-lifetime=off", "--max-lifetime=5m", "--linger=0", "--linger=1m", "--discard=0", "--discard=1G",
     "--keepalive=off", "--keepalive=9h:9h:127", "--keepalive=1:1s:1", "--user-timeout=off", "--user-timeout=30s",
     "--dead-timeout=off", "--dead-timeout=130s", "--busy-poll=off", "--busy-poll=auto", "--busy-poll=1",
-    "--busy-poll=100000", "--rcvbuf=4K", "--sndbuf=4K", "--notsent-lowat=1G", "--congestion=reno",
+    "--busy-poll=100000", "--rcvbuf=4K", "--sndbuf=4K", "--rcvbuf=auto", "--sndbuf=auto", "--notsent-lowat=system",
+    "--congestion=system", "--workers=auto", "--stats=none", "--linger=576h", "--discard=1024G", "--notsent-lowat=1G", "--congestion=reno",
 ]
 
 
@@ -153,12 +167,10 @@ def help_goes_to_stdout_and_names_every_option(t):
     for word in ("--help", "-h"):
         status, out, err = t.sluice(word, ready=False, stats=None).result()
         equal((status, err), (0, []), "exit status and stderr")
-        for option in ("--config", "--mode", "--pipe-size", "--pipes", "--buffer-size", "--workers", "--connect-timeout",
-                       "--drain-timeout", "--idle-timeout", "--half-close-timeout", "--max-lifetime", "--linger", "--discard",
-                       "--keepalive", "--dead-timeout", "--user-timeout", "--log-level", "--stats", "--help", "--version",
-                       "--busy-poll", "--rcvbuf", "--sndbuf", "--notsent-lowat", "--congestion",
-                       "LISTEN", "TARGET"):
-            check(option in out, f"{option} is not in the help")
+        named = re.findall(r"^ +(?:-\w, )?--([a-z-]+)\S* {2}", out, re.M)
+        equal(named, OPTIONS, "the options, in order")
+        for word in ("LISTEN", "TARGET", "SIZE", "TIME"):
+            check(f"  {word} " in out, f"{word} is not in the help")
         check(max(map(len, out.splitlines())) <= 80, "a line of the help is wider than 80")
 
 

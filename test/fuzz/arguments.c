@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/conf.h"
+#include "daemon/option_table.h"
 #include "fuzz/fuzz.h"
 #include "relay/engine.h"
 
@@ -19,6 +19,11 @@ const char *const fuzz_words[] = {
 	"--mode=copy\n",
 	"--mode=auto\n",
 	"--mode=uring\n",
+	"--workers=auto\n",
+	"--rcvbuf=auto\n",
+	"--congestion=system\n",
+	"--stats=none\n",
+	"--idle-timout\n",
 	"--pipe-size=64K\n",
 	"--pipes=own\n",
 	"--buffer-size=4K\n",
@@ -88,6 +93,25 @@ static void check_rule(const struct rule *r)
 	promise(!r->listens && !r->found); /* they are looked up later */
 }
 
+/* What an option has stored is printed in a way that reads as the same. */
+static void check_printed(const struct conf *c)
+{
+	char value[OPTION_VALUE_LEN], again[OPTION_VALUE_LEN];
+	char why[OPTION_WHY_LEN];
+
+	for (unsigned i = 0; i < option_count; i++) {
+		const struct option_row *row = &option_rows[i];
+		struct conf copy;
+
+		if (row->type == OPTION_ACTION)
+			continue;
+		option_defaults(&copy);
+		option_format(row, c, value);
+		promise(!option_read(row, &copy, value, why));
+		promise(!strcmp(option_format(row, &copy, again), value));
+	}
+}
+
 /* What server_run() relies on. */
 static void check_conf(const struct conf *c)
 {
@@ -100,6 +124,7 @@ static void check_conf(const struct conf *c)
 	promise(c->log_level <= LOG_DEBUG && c->stats <= STATS_JSON);
 	check_tuning(&c->tuning);
 	promise(c->look_us <= 100000 && (!c->look_adapts || c->look_us));
+	check_printed(c);
 	promise(c->n_rules > 0);
 	for (unsigned i = 0; i < c->n_rules; i++)
 		check_rule(&c->rules[i]);

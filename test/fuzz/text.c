@@ -8,6 +8,7 @@
  */
 #include <arpa/inet.h>
 #include <ctype.h>
+#include <errno.h>
 #include <limits.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -81,28 +82,45 @@ static struct reading read_plainly(const char *text)
 	return r;
 }
 
+/* @large: it is a number, and too large for what it is read into. */
+static void check_error(int err, const void *got, size_t size, bool large,
+			struct reading plain)
+{
+	promise(is_untouched(got, size));
+	promise(err == -EINVAL || err == -ERANGE);
+	if (plain.number)
+		promise((err == -ERANGE) == large);
+}
+
 static void check_size(const char *text, struct reading plain)
 {
 	static const char units[] = "KMG";
-	size_t got;
-	const char *why, *u = NULL;
+	size_t got, again;
+	char written[FORMAT_LEN];
+	const char *u = NULL;
 	bool right = plain.number;
 	wide most = SIZE_MAX;
+	int err;
 
 	memset(&got, UNTOUCHED, sizeof(got));
-	why = parse_size(&got, text);
+	err = parse_size(&got, text);
 	if (*plain.unit) {
 		u = strchr(units, toupper((unsigned char)*plain.unit));
 		right = right && u && !plain.unit[1];
-		most = SIZE_MAX >> 30; /* of any unit */
+		if (right)
+			most >>= 10 * (u - units + 1);
 	}
-	if (why) {
-		promise_message(why);
-		promise(is_untouched(&got, sizeof(got)));
+	if (err) {
+		check_error(err, &got, sizeof(got), right && plain.n > most,
+			    plain);
 		promise(!right || plain.n > most);
 	} else if (plain.number) {
 		promise(right && plain.n <= most);
 		promise(got == plain.n << (u ? 10 * (u - units + 1) : 0));
+	}
+	if (!err) {
+		promise(!parse_size(&again, format_size(got, written)));
+		promise(again == got);
 	}
 }
 
@@ -110,34 +128,36 @@ static void check_ms(const char *text, struct reading plain)
 {
 	static const char *const units[] = { "", "s", "ms", "m", "h" };
 	static const unsigned ms[] = { 1000, 1000, 1, 60000, 3600000 };
-	unsigned got, each = 0;
-	const char *why;
+	unsigned got, again, each = 0;
+	char written[FORMAT_LEN];
+	int err;
 
 	memset(&got, UNTOUCHED, sizeof(got));
-	why = parse_ms(&got, text);
+	err = parse_ms(&got, text);
 	for (unsigned i = 0; plain.number && i < 5; i++)
 		if (!strcmp(plain.unit, units[i]))
 			each = ms[i];
-	if (why) {
-		promise_message(why);
-		promise(is_untouched(&got, sizeof(got)));
+	if (err) {
+		check_error(err, &got, sizeof(got),
+			    each && plain.n > INT_MAX / each, plain);
 		promise(!each || plain.n > INT_MAX / each);
-	} else if (plain.number) {
-		promise(each && plain.n <= INT_MAX / each);
-		promise(got == plain.n * each);
+		return;
 	}
+	promise(!plain.number || (each && plain.n <= INT_MAX / each));
+	promise(!plain.number || got == plain.n * each);
+	promise(!parse_ms(&again, format_ms(got, written)) && again == got);
 }
 
 static void check_count(const char *text, struct reading plain)
 {
 	unsigned got;
-	const char *why;
+	int err;
 
 	memset(&got, UNTOUCHED, sizeof(got));
-	why = parse_count(&got, text);
-	if (why) {
-		promise_message(why);
-		promise(is_untouched(&got, sizeof(got)));
+	err = parse_count(&got, text);
+	if (err) {
+		check_error(err, &got, sizeof(got),
+			    !*plain.unit && plain.n > UINT_MAX, plain);
 		promise(!plain.number || *plain.unit || plain.n > UINT_MAX);
 	} else {
 		promise(!*plain.unit);

@@ -2,8 +2,7 @@
 # SPDX-License-Identifier: MIT
 """docs.py CHECK ARG... - what the manual pages say against what is there.
 
-    options PAGE SLUICE     options of --help = options of sluice(8)
-    defaults PAGE SLUICE    defaults of --help = those of sluice(8)
+    options PAGE SLUICE     options, with arguments, defaults and ranges, of --help and errors = of sluice(8)
     totals PAGE SLUICE      names of the JSON totals = items of its TOTALS
     library PAGE HEADER MAP functions, members and constants are in sluice(3)
     example PAGE HEADER CC...   the program in sluice(3) compiles
@@ -33,16 +32,48 @@ def usage():
     return subprocess.run([thing, "--help"], check=True, capture_output=True, text=True).stdout
 
 
+# "  -c, --config=FILE  words [default]"
+USAGE = re.compile(r"^ +(?:(-\w), )?--([a-z-]+)(\S*) {2,}.*?(?: \[([^\]\s]+)\])?$", re.M)
+# Options that share an item stand above one another.
+ITEM = re.compile(r"^((?:\.It [^\n]*\n)+)(.*?)(?=^\.It |\Z)", re.M | re.S)
+# What any SIZE and any TIME may be.
+WHOLE = re.compile(r"(0|1ms) to (576h|1024G)$")
+
+
+def range_of(option):
+    """What an error says would be right, for a value that never is."""
+    done = subprocess.run([thing, f"--{option}=", "1", "127.0.0.1:1"], capture_output=True, text=True)
+    found = re.search(r"from (\S+ to [^\s,]+)", done.stderr)
+    return found and not WHOLE.match(found[1]) and found[1]
+
+
+def there_is(letter, name, arg, default, limits):
+    yield f"--{name}{arg}"
+    if letter:
+        yield f"{letter}, --{name}"
+    if default:
+        yield f"--{name}: the default {default}"
+    if limits:
+        yield f"--{name}: the range {limits}"
+
+
+def shown(item):
+    """The letter, name and argument of an .It line."""
+    item = re.sub(r"Ns Op (.*)", r"[\1]", item)
+    letter, name, arg = re.search(r"(?:Fl (\w)\b.*?)?Fl -([a-z-]+)(.*)", item).groups()
+    return letter and f"-{letter}", name, re.sub(r"\b(Ns|Cm|Ar)\b| ", "", arg)
+
+
 def options():
-    said = set(re.findall(r"(?<![\w-])-(-[a-z][a-z-]+|\w)\b", usage()))
-    return said, set(re.findall(r"Fl (-[a-z][a-z-]+|\w)\b", items(section("OPTIONS"))))
-
-
-def defaults():
-    """As "--option [default]"; a default of several words is left to the eye."""
-    said = re.findall(r"^ +(?:-\w, +)?--([a-z-]+)(?:(?!\n +-).)*?\[([^\s=\]]+)\]$", usage(), re.M | re.S)
-    told = re.findall(r"^\.It Fl -([a-z-]+)(?:(?!^\.It).)*?^Default:\n\.Cm (\S+)", section("OPTIONS"), re.M | re.S)
-    return {f"--{o} [{d}]" for o, d in said}, {f"--{o} [{d}]" for o, d in told}
+    said, told = set(), set()
+    for letter, name, arg, default in USAGE.findall(usage()):
+        said.update(there_is(letter, name, arg, default, "=" in arg and range_of(name)))
+    for heads, body in ITEM.findall(section("OPTIONS")[section("OPTIONS").index(".Bl"):]):
+        default = re.search(r"^Default:\n\.Cm (\S+)", body, re.M)
+        limits = re.search(r"^Range: (\S+ to \S+)\.$", body, re.M)
+        for head in heads.splitlines():
+            told.update(there_is(*shown(head), default and default[1], limits and limits[1]))
+    return said, told
 
 
 def names(value):
@@ -94,7 +125,7 @@ def reasons():
             {" ".join(m) for m in re.findall(r'@why\[(\d+)\] = "(\w+)";', text)})
 
 
-there, told = {"options": options, "defaults": defaults, "totals": totals,
+there, told = {"options": options, "totals": totals,
                "library": library, "example": example, "probes": probes, "reasons": reasons}[check]()
 for name in sorted(there - told):
     print(f"{page}: does not tell of {name}")

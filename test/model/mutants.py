@@ -28,8 +28,8 @@ LANE, PUMP, PIPES, SPLICE, LOOP = ('relay/lane.c', 'relay/pump.c', 'relay/pipes.
 MUTANTS = [
     # readiness
     ('full_sink_taken_for_empty_source', LANE,  # K4
-     'to->watch.ready &= ~(uint32_t)LOOP_WRITABLE;',
-     'to->watch.ready &= ~(uint32_t)LOOP_WRITABLE; r->side[i].watch.ready &= ~(uint32_t)LOOP_READABLE;'),
+     'watch_clear(&to->watch, LOOP_WRITABLE);',
+     'watch_clear(&to->watch, LOOP_WRITABLE); watch_clear(&r->side[i].watch, LOOP_READABLE);'),
     ('short_recv_forgets_the_end', LANE,  # K32
      'if (from->watch.ready & LOOP_ENDING) {', 'if (0) {'),
     ('short_splice_before_a_fin_is_the_last', LANE,
@@ -45,7 +45,7 @@ MUTANTS = [
     ('pipe_is_topped_up', LANE,  # K2
      '		if (lane_held(l))\n			step = lane_drain',
      '		if (lane_held(l) && r->side[!i].watch.ready & LOOP_WRITABLE)\n			step = lane_drain'),
-    ('an_edge_replaces_the_last', LOOP, 'w->ready |= ready;', 'w->ready = ready;'),
+    ('an_edge_replaces_the_last', LOOP, 'watch_set(w, ready);', 'w->ready = ready;'),
     ('drains_by_size_not_by_what_is_held', SPLICE,  # K9
      'NULL, c->held, SPLICE_F_NONBLOCK', 'NULL, c->size, SPLICE_F_NONBLOCK'),
     # ends
@@ -62,7 +62,7 @@ MUTANTS = [
     ('reset_without_waiting_for_the_peer', PUMP,  # K30
      'if (passed && !sock_unsent(r->side[!gone].watch.fd))', 'if (passed)'),
     ('reset_drops_what_came_before', LANE,
-     's->watch.ready |= LOOP_READABLE; /* for what came before its end */',
+     'watch_set(&s->watch, LOOP_READABLE); /* for what came before its end */',
      'lane_drop(r, &r->lane[i], DROP_sink_gone); r->lane[i].state = LANE_ENDED;'),
     ('nobody_asks_again', PUMP, 'due = now + r->wait_ms * NS_PER_MS;', 'due = r->give_up_ns;'),
     ('waits_for_ever', PUMP, 'if (now >= r->give_up_ns) {', 'if (0) {'),
@@ -87,7 +87,7 @@ MUTANTS = [
     ('share_without_limit', LANE, 'else if (l->read >= share)', 'else if (0)'),
     ('rest_of_the_share_is_forgotten', PUMP, '	else if (more)\n		loop_again', '	else if (0)\n		loop_again'),
     ('goes_to_the_back_without_need', LANE, 'return full && r->side[i].watch.ready & LOOP_READABLE;', 'return full || lane_held(l);'),
-    ('want_of_memory_is_an_end', 'relay/errors.h', 'return err == ENOMEM || err == ENOBUFS;', 'return 0;'),
+    ('want_of_memory_is_an_end', 'base/shortage.h', 'return err == ENOMEM || err == ENOBUFS;', 'return 0;'),
     ('want_of_memory_is_forgotten', PUMP, 'else if (r->starved)', 'else if (0)'),
     ('an_end_needs_a_conduit', LANE, 'return peek(from->watch.fd);', 'return -ENOMEM;'),
     ('refused_drain_is_an_end', LANE, 'if (c && c->ops->is_pipe && !error_is_end(err))', 'if (0)'),

@@ -40,6 +40,7 @@ PROGRAMS = ('src/sluice', 'src/liblib.a')  # each test's own program is built wh
 
 FLOW, LISTENER, LISTENING, WORKER = 'daemon/flow.c', 'daemon/listener.c', 'daemon/listening.c', 'daemon/worker.c'
 SERVER, CIRCLE, SWEEP, PARSE = 'daemon/server.c', 'daemon/circle.c', 'daemon/sweep.c', 'daemon/parse.c'
+OPTIONS, OPTION_TABLE, OPTION_VALUE = 'daemon/options.c', 'daemon/option_table.c', 'daemon/option_value.c'
 CONNECT, TARGET, LOOKUP = 'daemon/connect.c', 'daemon/target.c', 'daemon/lookup.c'
 CONF_FILE, REPORT, LOG, PIPES = 'daemon/conf_file.c', 'daemon/report.c', 'base/log.c', 'relay/pipes.c'
 OUTPUT = 'base/output.c'
@@ -67,7 +68,7 @@ MISTAKES = [
     ('a_tick_asks_about_all', DOUBT, '	ask(ds, &ds->old);\n	list_take', '	ask(ds, &ds->old);\n	ask(ds, &ds->fresh);\n	list_take',
      ['unit / doubt']),
     ('what_was_wrongly_doubted_is_doubted_again', DOUBT, 'ready | LOOP_REST', 'ready', ['unit / short']),
-    ('an_edge_that_is_late_leaves_it_beyond_doubt', LOOP, '~(LOOP_FRESH | LOOP_REST)', '~LOOP_FRESH', ['unit / short']),
+    ('an_edge_that_is_late_leaves_it_beyond_doubt', LOOP, 'watch_clear(w, LOOP_FRESH | LOOP_REST)', 'watch_clear(w, LOOP_FRESH)', ['unit / short']),
     ('edges_put_a_doubt_off_for_ever', DOUBT, '			return false;\n		if (w->unproven', '			return true;\n		if (w->unproven',
      ['unit / doubt']),
     ('a_read_until_eagain_proves_nothing', DOUBT, '	w->unproven = 0;', '	;', ['unit / doubt']),
@@ -90,7 +91,7 @@ MISTAKES = [
      ['unit / look']),
     ('others_that_take_the_cpu_do_not_matter', LOOK, '	if (crowded) {', '	if (0) {',
      ['unit / look']),
-    ('it_does_not_look_unless_told', 'daemon/conf.c', '.look_us = AUTO_LOOK_US,', '.look_us = 0,',
+    ('it_does_not_look_unless_told', OPTION_TABLE, '.text_preset = "auto",', '.text_preset = "off",',
      ['daemon / sockets: unless told otherwise']),
     # a connection
     ('second_address_is_never_tried', CONNECT, '		a = begin_next(c, now);\n', '		;\n', ['transcript / targets: each address']),
@@ -224,8 +225,12 @@ MISTAKES = [
     ('sweeps_once', SWEEP, 'if (!list_empty(&w->flows))', 'if (0)', ['unit / sweep']),
     # what users write
     ('port_65536_is_a_port', PARSE, 'n > UINT16_MAX)', 'n > UINT16_MAX + 1)', ['daemon / arguments: wrong use']),
-    ('a_kilobyte_is_a_byte', PARSE, '(unit - units + 1)', '(unit - units)', ['daemon / arguments: start lines']),
+    ('a_kilobyte_is_a_byte', PARSE, '*ret = (size_t)n << 10 *', '*ret = (size_t)n << 0 *', ['daemon / arguments: start lines']),
     ('a_minute_is_6_seconds', PARSE, '{ "m", 60000 }', '{ "m", 6000 }', ['fuzz / fuzz-text']),
+    ('one_beyond_the_greatest_is_taken', OPTION_VALUE, 'n > max_of(row))', 'n > max_of(row) + 1)', ['unit / option-table']),
+    ('a_refused_value_is_stored', OPTION_VALUE, '	if (n < row->min || ', '	store(row, conf, n);\n	if (n < row->min || ',
+     ['unit / option-table']),
+    ('no_option_is_near', OPTIONS, '(near = option_nearest(name))', '(near = NULL)', ['daemon / arguments: wrong use']),
     ('comment_behind_a_rule_is_a_field', CONF_FILE, "word && *word != '#'", "word && (n || *word != '#')",
      ['daemon / rule-file: comments']),
     ('a_byte_order_mark_is_a_field', CONF_FILE, 'if (number == 1 && !strncmp', 'if (0 && !strncmp',
@@ -249,7 +254,7 @@ MISTAKES = [
      ['daemon / addresses: wildcard']),
     ('accepted_sockets_block', NET, '&len, SOCK_NONBLOCK | SOCK_CLOEXEC', '&len, SOCK_CLOEXEC',
      ['daemon / bytes: both ways']),
-    ('no_descriptor_is_no_shortage', NET, 'return err == EMFILE || err', 'return err',
+    ('no_descriptor_is_no_shortage', NET, 'return shortage_of_descriptors(err) || ', 'return ',
      ['daemon / shortage: once each']),
     ('user_timeout_is_not_set', NET, 'IPPROTO_TCP, TCP_USER_TIMEOUT, ', 'IPPROTO_TCP, TCP_USER_TIMEOUT, 0 * ',
      ['daemon / accepting: finds dead peers']),
@@ -292,8 +297,8 @@ MISTAKES = [
     ('thin_pipes_are_never_tried_again', 'relay/choose.c', 'l->read + THIN_PERIOD;', 'UINT64_MAX;', ['unit / choose']),
     ('mark_behind_a_full_buffer_is_crossed', 'relay/lane.c', 'else if (!urgent_look(r, from))', 'else if (0)',
      ['unit / urgent']),
-    ('a_read_leaves_the_report_fresh', 'relay/urgent.c', '	from->watch.ready &= ~LOOP_FRESH;\n', '', ['unit / urgent']),
-    ('an_old_report_is_fresh', 'net/loop.c', '	w->ready &= ~(LOOP_FRESH | LOOP_REST);\n', '	w->ready &= ~LOOP_REST;\n', ['unit / loop']),
+    ('a_read_leaves_the_report_fresh', 'relay/urgent.c', '	watch_clear(&from->watch, LOOP_FRESH);\n', '', ['unit / urgent']),
+    ('an_old_report_is_fresh', 'net/loop.c', '	watch_clear(w, LOOP_FRESH | LOOP_REST);\n', '	watch_clear(w, LOOP_REST);\n', ['unit / loop']),
     ('urgent_byte_is_lost', 'relay/urgent.c', 'l->urgent = n == 1;', 'l->urgent = false;', ['unit / urgent']),
     ('spilled_bytes_are_lost', 'relay/splice.c', '		b->conduit.held += (size_t)n;\n', '', ['unit / pipes']),
     ('broken_pipe_is_used_on', 'relay/splice.c', 'p->broken = b->conduit.held;', 'p->broken = 0;', ['fault / refused']),

@@ -72,7 +72,7 @@ START_TEST(no_pipe_below_64_kib_is_ever_lent)
 	static struct conduit *c[MANY];
 	unsigned n = 0, smaller = 0;
 	struct rig g;
-	int err;
+	enum tally_fallback why;
 
 	become_ordinary();
 	if (!soft_pages()) {
@@ -80,7 +80,7 @@ START_TEST(no_pipe_below_64_kib_is_ever_lent)
 		return;
 	}
 	rig_open_sized(&g, RELAY_SPLICE, 65536, MIB, MANY);
-	while (!(err = pipe_take(&g.env.pipes, &c[n]))) {
+	while (!(why = pipe_take(&g.env.pipes, &c[n]))) {
 		int size = fcntl(to_pipe(c[n])->in, F_GETPIPE_SZ);
 
 		ck_assert_uint_eq(c[n]->size, size);
@@ -89,7 +89,7 @@ START_TEST(no_pipe_below_64_kib_is_ever_lent)
 		n++;
 	}
 	support_note("%u pipes, %u of them below 1 MiB", n, smaller);
-	ck_assert_int_eq(err, -FALLBACK_pipe_quota);
+	ck_assert_int_eq(why, FALLBACK_pipe_quota);
 	ck_assert_uint_ge(n, pipes_quota(MIB));
 	while (n--)
 		c[n]->ops->give(c[n]);

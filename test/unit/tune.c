@@ -69,6 +69,18 @@ START_TEST(all_is_set_on_both_sockets_of_a_connection)
 }
 END_TEST
 
+START_TEST(keepalive_of_0_is_left_as_it_is)
+{
+	static const struct keepalive none;
+	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+	ck_assert_int_ge(fd, 0);
+	ck_assert_int_eq(tune_keepalive(fd, &none), 0);
+	ck_assert_int_eq(option(fd, SOL_SOCKET, SO_KEEPALIVE), 0);
+	close(fd);
+}
+END_TEST
+
 START_TEST(keepalive_is_set_apart)
 {
 	struct keepalive k = { 100, 20, 3 };
@@ -132,6 +144,7 @@ int main(void)
 
 	tcase_add_test(tc, all_is_set_on_both_sockets_of_a_connection);
 	tcase_add_test(tc, keepalive_is_set_apart);
+	tcase_add_test(tc, keepalive_of_0_is_left_as_it_is);
 	tcase_add_test(tc, nothing_asked_for_changes_nothing);
 	tcase_add_test(tc, what_the_kernel_makes_smaller_is_told);
 	tcase_add_test(tc, what_the_kernel_refuses_is_named);

@@ -11,8 +11,8 @@
 #include <sys/socket.h>
 
 #include "base/probe.h"
+#include "base/shortage.h"
 #include "base/util.h"
-#include "relay/errors.h"
 #include "relay/lane.h"
 #include "relay/uring/uring.h"
 
@@ -59,7 +59,7 @@ static int receive(struct uring_lane *w)
 	struct io_uring_sqe *sqe;
 
 	if (!urgent_look(w->relay, from)) {
-		from->watch.ready &= ~(uint32_t)LOOP_READABLE;
+		watch_clear(&from->watch, LOOP_READABLE);
 		return -EAGAIN;
 	}
 	if (from->urgent) /* it leaves the ring */
@@ -125,7 +125,7 @@ void uring_received(struct uring_lane *w, int n, struct buf *b)
 		w->end = n;
 	}
 	if (is_empty(w, n))
-		source(w)->watch.ready &= ~(uint32_t)LOOP_READABLE;
+		watch_clear(&source(w)->watch, LOOP_READABLE);
 	run(w);
 }
 
@@ -139,14 +139,14 @@ void uring_sent(struct uring_lane *w, int n)
 	w->sending = false;
 	tally_call(&t->send, n > 0 ? (uint64_t)n : 0);
 	if (n == -EAGAIN) {
-		to->ready &= ~(uint32_t)LOOP_WRITABLE;
+		watch_clear(to, LOOP_WRITABLE);
 		probe(sink_full, r, w->index);
 		counter_add(&t->sink_full, 1);
 		return;
 	}
 	w->sent = n ? n : -EIO;
-	lane(w)->write_failed = w->sent < 0 && !error_is_shortage(-w->sent);
-	to->ready |= LOOP_WRITABLE;
+	lane(w)->write_failed = w->sent < 0 && !shortage_of_memory(-w->sent);
+	watch_set(to, LOOP_WRITABLE);
 	run(w);
 }
 
