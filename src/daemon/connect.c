@@ -122,7 +122,7 @@ static struct attempt *begin_next(struct connector *c, uint64_t now)
 		}
 		c->last = a->target = t;
 		a->watch->fd = fd;
-		outgoing_add(c->worker->outgoing, &a->outgoing, fd);
+		outgoing_add(c->worker->outgoing, &a->outgoing, fd, &a->to);
 		a->due_ns = now + ms * NS_PER_MS;
 		c->n_pending++;
 		return a;
@@ -390,7 +390,6 @@ struct connector *connector_new(struct worker *w, struct target_set *targets,
 	for (unsigned i = 0; i < CONNECT_ATTEMPTS_MAX; i++) {
 		c->attempt[i].connector = c;
 		c->attempt[i].own.fd = -1;
-		list_init(&c->attempt[i].outgoing.node);
 		c->attempt[i].watch = i ? &c->attempt[i].own : watch;
 	}
 	target_order(targets, now, c->order);

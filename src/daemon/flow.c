@@ -260,10 +260,21 @@ static void flow_relay(struct flow *f)
  * Whether the client is a connection of this program. Asked when it is accepted
  * and again when its target has answered: another worker may have begun it, and
  * not entered it by then.
+ *
+ * That its address is one of ours is rare and no proof. Then the other end tells,
+ * as it is, or as it was before the kernel redirected it.
  */
 static bool flow_is_loop(const struct flow *f)
 {
-	return outgoing_has(f->worker->outgoing, &f->client);
+	struct outgoing_table *t = f->worker->outgoing;
+	int fd = flow_fd(f, FLOW_CLIENT);
+	struct addr at;
+
+	if (!outgoing_has(t, &f->client, NULL))
+		return false;
+	if (!sock_local_addr(fd, &at) && outgoing_has(t, &f->client, &at))
+		return true;
+	return !sock_original_addr(fd, &at) && outgoing_has(t, &f->client, &at);
 }
 
 /* What became of the connect. */
@@ -359,7 +370,6 @@ struct flow *flow_new(struct worker *w, const struct rule *rule, int client,
 	list_init(&f->job.node);
 	relay_init(&f->relay, &w->env);
 	f->relay.side[FLOW_CLIENT].watch.fd = client;
-	list_init(&f->outgoing.node);
 	f->targets = rule_targets(rule);
 	f->loop = flow_is_loop(f);
 	if (f->targets && !f->loop)

@@ -48,29 +48,40 @@ void outgoing_fini(struct outgoing_table *t)
 	}
 }
 
-/* Adds a socket that connects or is connected; one without an address is left out. */
-void outgoing_add(struct outgoing_table *t, struct outgoing *o, int fd)
+/**
+ * outgoing_add() - enter a socket that connects or is connected
+ * @remote:	what it connects to
+ *
+ * One that has no address any more is left out.
+ */
+void outgoing_add(struct outgoing_table *t, struct outgoing *o, int fd,
+		  const struct addr *remote)
 {
 	struct outgoing_shard *s;
 	socklen_t len = sizeof(o->local);
 
 	if (getsockname(fd, &o->local.sa, &len) < 0)
 		return;
+	o->remote = *remote;
+	o->entered = true;
 	s = shard_of(t, &o->local);
 	pthread_mutex_lock(&s->lock);
 	list_append(&s->entries, &o->node);
 	pthread_mutex_unlock(&s->lock);
 }
 
-/* Has @to, which is in no table, take the place of @from. */
+/* Has @to, which is not entered, take the place of @from. */
 void outgoing_move(struct outgoing_table *t, struct outgoing *to,
 		   struct outgoing *from)
 {
 	struct outgoing_shard *s;
 
-	if (list_empty(&from->node))
+	if (!from->entered)
 		return;
 	to->local = from->local;
+	to->remote = from->remote;
+	to->entered = true;
+	from->entered = false;
 	s = shard_of(t, &to->local);
 	pthread_mutex_lock(&s->lock);
 	list_remove(&from->node);
@@ -78,31 +89,37 @@ void outgoing_move(struct outgoing_table *t, struct outgoing *to,
 	pthread_mutex_unlock(&s->lock);
 }
 
-/* Harmless for one that was not added. */
+/* Harmless for one that is not entered. */
 void outgoing_remove(struct outgoing_table *t, struct outgoing *o)
 {
 	struct outgoing_shard *s;
 
-	if (list_empty(&o->node))
+	if (!o->entered)
 		return;
+	o->entered = false;
 	s = shard_of(t, &o->local);
 	pthread_mutex_lock(&s->lock);
 	list_remove(&o->node);
 	pthread_mutex_unlock(&s->lock);
 }
 
-/* Whether a client of this address is one of our own connections. */
-bool outgoing_has(struct outgoing_table *t, const struct addr *a)
+/* Whether there is a connection between these two; @remote NULL is any. */
+bool outgoing_has(struct outgoing_table *t, const struct addr *local,
+		  const struct addr *remote)
 {
-	struct outgoing_shard *s = shard_of(t, a);
+	struct outgoing_shard *s = shard_of(t, local);
 	bool found = false;
 
 	pthread_mutex_lock(&s->lock);
-	list_each (node, &s->entries)
-		if (same(&container_of(node, struct outgoing, node)->local, a)) {
-			found = true;
+	list_each (node, &s->entries) {
+		const struct outgoing *o =
+			container_of(node, struct outgoing, node);
+
+		found = same(&o->local, local) &&
+			(!remote || same(&o->remote, remote));
+		if (found)
 			break;
-		}
+	}
 	pthread_mutex_unlock(&s->lock);
 	return found;
 }

@@ -16,19 +16,24 @@
 
 /**
  * struct outgoing - one connection to a target, embedded in its owner
- * @node:	in a shard, or unlinked; list_init() it first
- * @local:	its address on this side
+ * @node:	in a shard, while @entered; only the shard's lock guards it
+ * @entered:	the owner's alone
+ * @local, @remote: its addresses: Linux gives one local address to connections
+ *		to several remote ones
+ *
+ * All zero is not entered.
  */
 struct outgoing {
 	struct list node;
-	struct addr local;
+	bool entered;
+	struct addr local, remote;
 };
 
 /**
  * struct outgoing_table - those of all workers
  *
- * A client whose address is in it is this program: its rule forwards to itself,
- * perhaps by address translation that no look at the rules can see.
+ * A client whose connection is in it is this program: its rule forwards to
+ * itself, perhaps by a route or an address translation that rules do not show.
  */
 struct outgoing_table {
 	struct outgoing_shard {
@@ -39,10 +44,12 @@ struct outgoing_table {
 
 void outgoing_init(struct outgoing_table *t);
 void outgoing_fini(struct outgoing_table *t);
-void outgoing_add(struct outgoing_table *t, struct outgoing *o, int fd);
+void outgoing_add(struct outgoing_table *t, struct outgoing *o, int fd,
+		  const struct addr *remote);
 void outgoing_move(struct outgoing_table *t, struct outgoing *to,
 		   struct outgoing *from);
 void outgoing_remove(struct outgoing_table *t, struct outgoing *o);
-bool outgoing_has(struct outgoing_table *t, const struct addr *a);
+bool outgoing_has(struct outgoing_table *t, const struct addr *local,
+		  const struct addr *remote);
 
 #endif /* DAEMON_OUTGOING_H */

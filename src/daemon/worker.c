@@ -7,10 +7,10 @@
  */
 #include "daemon/worker.h"
 
-#include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/eventfd.h>
 #include <sys/resource.h>
 
 #include "base/util.h"
@@ -138,7 +138,7 @@ void worker_fini(struct worker *w)
 bool worker_has_reserve(struct worker *w)
 {
 	if (w->reserve < 0)
-		w->reserve = fcntl(w->loop.wake.fd, F_DUPFD_CLOEXEC, 0);
+		w->reserve = eventfd(0, EFD_CLOEXEC);
 	return w->reserve >= 0;
 }
 

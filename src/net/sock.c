@@ -31,6 +31,9 @@ uint64_t sock_mptcp_refused(void)
 	return atomic_load_explicit(&mptcp_refused, memory_order_relaxed);
 }
 
+/* SO_ORIGINAL_DST and IP6T_SO_ORIGINAL_DST, whose headers clash with libc's. */
+#define ORIGINAL_DST 80
+
 static int set(int fd, int level, int option, int value)
 {
 	int err = setsockopt(fd, level, option, &value, sizeof(value));
@@ -218,6 +221,29 @@ bool sock_is_local(const struct addr *to)
 				ntohl(to->in.sin_addr.s_addr) >> 24 == 127))
 		return true;
 	return is_own_source(to) || is_assigned(to);
+}
+
+/* The address on this side. Return: 0, or a negative errno. */
+int sock_local_addr(int fd, struct addr *ret)
+{
+	socklen_t len = sizeof(*ret);
+
+	return getsockname(fd, &ret->sa, &len) < 0 ? -errno : 0;
+}
+
+/* Where the peer of an accepted socket connected to, if the kernel redirected
+ * it to us. Return: 0, or a negative errno. */
+int sock_original_addr(int fd, struct addr *ret)
+{
+	socklen_t len = sizeof(*ret);
+	int family = AF_INET;
+	socklen_t family_len = sizeof(family);
+
+	(void)getsockopt(fd, SOL_SOCKET, SO_DOMAIN, &family, &family_len);
+	return getsockopt(fd, family == AF_INET6 ? IPPROTO_IPV6 : IPPROTO_IP,
+			  ORIGINAL_DST, ret, &len) < 0
+		       ? -errno
+		       : 0;
 }
 
 /* Whether a connect to @to, on this machine, has met itself (K25). */

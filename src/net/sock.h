@@ -27,6 +27,8 @@ int sock_connect(const struct addr *to, const struct tuning *t);
 int sock_connected(int fd);
 bool sock_is_writable(int fd);
 bool sock_is_local(const struct addr *to);
+int sock_local_addr(int fd, struct addr *ret);
+int sock_original_addr(int fd, struct addr *ret);
 bool sock_is_self(int fd, const struct addr *to);
 bool sock_is_shortage(int err);
 int sock_prepare(int fd);

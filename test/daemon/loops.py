@@ -41,6 +41,33 @@ def a_loop_that_only_a_connection_shows_costs_a_client_no_more_than_a_reset(t):
         s.stop()
 
 
+BOTH_ENDS = """
+import socket
+backend = socket.create_server(("127.0.0.1", 9000))
+backend.settimeout(20)
+held = []
+for n in range(4):
+    client = socket.create_connection(("127.0.0.1", 7001), 20)
+    server = backend.accept()[0]
+    client.sendall(b"x")
+    held.append((client, server))
+    print(client.getsockname()[1], server.getpeername()[1], server.recv(1).decode())
+"""
+
+
+@test(each=ways())
+def a_client_whose_port_is_that_of_another_connection_is_no_loop(t):
+    """Linux gives a port to connections to different addresses: here, all of the few there are."""
+    few = "sysctl -qw net.ipv4.ip_local_port_range='40000 40003'"
+    s = t.sluice("7001", "127.0.0.1:9000", wrap=netns.alone(then=few))
+    p = subprocess.run(["nsenter", "-n", "-t", str(s.pid), sys.executable, "-c", BOTH_ENDS],
+                       capture_output=True, text=True, timeout=50, check=False)
+    lines = [line.split() for line in p.stdout.splitlines()]
+    equal([line[2:] for line in lines], [["x"]] * 4, f"bytes through it; {p.stderr}")
+    equal({line[0] for line in lines}, {line[1] for line in lines}, "ports of clients and of connections to the target")
+    equal(s.stats()["connections"]["ended"]["forward_loop"], 0, "loops")
+
+
 @test(each=ways(workers=(2,)))
 def a_client_of_this_machine_is_no_loop(t):
     backend = t.keep(Echo())

@@ -134,7 +134,7 @@ MISTAKES = [
      ['daemon / killed: still queued']),
     ('a_refused_thread_is_fatal', SERVER, '	if (!s->n_started) {', '	if (err) {', ['daemon / start-failures: could be started']),
     ('a_loop_is_not_seen_when_it_is_accepted', FLOW, 'f->loop = flow_is_loop(f);', '', ['daemon / loops: only a connection shows']),
-    ('a_connect_is_not_entered', CONNECT, '		outgoing_add(c->worker->outgoing, &a->outgoing, fd);\n', '',
+    ('a_connect_is_not_entered', CONNECT, '		outgoing_add(c->worker->outgoing, &a->outgoing, fd, &a->to);\n', '',
      ['daemon / loops: only a connection shows']),
     ('bytes_are_counted_twice', FLOW, 'counter_add(&w->stats.up, f->relay.lane[FLOW_CLIENT].delivered);',
      'counter_add(&w->stats.up, 2 * f->relay.lane[FLOW_CLIENT].delivered);',
