@@ -215,8 +215,8 @@ MISTAKES = [
     ('sigpipe_kills', SERVER, '	signal(SIGPIPE, SIG_IGN); /*', '	/*', ['daemon / log-trouble: vanish']),
     ('descriptors_are_not_raised', SERVER, 'if (lim.rlim_cur < lim.rlim_max) {', 'if (0) {',
      ['daemon / idle: hard limit']),
-    ('port_in_use_exits_0', 'daemon/main.c', 'server_run(&conf) ? EXIT_CANNOT : EXIT_SUCCESS',
-     '(server_run(&conf), EXIT_SUCCESS)', ['daemon / start-failures: port in use']),
+    ('port_in_use_exits_0', 'daemon/main.c', 'server_run(conf) ? EXIT_CANNOT : EXIT_SUCCESS',
+     '(server_run(conf), EXIT_SUCCESS)', ['daemon / start-failures: port in use']),
     ('early_sigusr1_kills', 'daemon/main.c', 'sigprocmask(SIG_BLOCK, &early, NULL);', '',
      ['daemon / stopping: before it is ready']),
     # from time to time
@@ -247,8 +247,8 @@ MISTAKES = [
     ('own_pipes_take_no_descriptors', 'daemon/announce.c', 'own ? 2 + 2 * 2 : 2', 'own ? 2 : 2',
      ['daemon / arguments: six descriptors']),
     # sockets
-    ('nagle', NET, 'set(fd, IPPROTO_TCP, TCP_NODELAY, 1)', '0', ['daemon / timing: five small writes', 'unit / sock']),
-    ('port_may_not_be_used_again', NET, 'err = set(fd, SOL_SOCKET, SO_REUSEADDR, 1);', 'err = 0;',
+    ('nagle', NET, '	(void)set(fd, IPPROTO_TCP, TCP_NODELAY, 1);\n', '', ['daemon / timing: five small writes', 'unit / sock']),
+    ('port_may_not_be_used_again', NET, '	(void)set(fd, SOL_SOCKET, SO_REUSEADDR, 1);\n', '',
      ['daemon / stopping: again at once']),
     ('v6_takes_v4_too', NET, 'err = set(fd, IPPROTO_IPV6, IPV6_V6ONLY, 1);', 'err = 0;',
      ['daemon / addresses: wildcard']),
