@@ -399,7 +399,7 @@ struct connector *connector_new(struct worker *w, struct target_set *targets,
 
 /**
  * connector_run() - go on with it
- * @w:		worker of the calling thread, who runs it from now on
+ * @w:		worker of the calling thread, which runs it from now on
  * @ready:	for the owner's watch: calls connector_ready()
  * @done:	told the outcome, perhaps at once: there is c->won, whose socket
  *		is in the owner's watch, or c->why it has failed

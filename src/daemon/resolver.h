@@ -4,7 +4,7 @@
  *
  * getaddrinfo(3) is what knows /etc/hosts, nsswitch and search domains. It may
  * take as long as it likes and cannot be cancelled, so its threads use nothing
- * of the owner's, who can leave at any time.
+ * of the owner's, which can end at any time.
  */
 #ifndef DAEMON_RESOLVER_H
 #define DAEMON_RESOLVER_H

@@ -9,7 +9,7 @@
 #include "base/util.h"
 #include "relay/uring/uring.h"
 
-/* So many bytes of buffers at most, or so few buffers. Powers of two. */
+/* The limit in bytes, and the fewest buffers. Both are powers of two. */
 #define BUF_RING_BYTES ((size_t)16 << 20)
 #define BUF_RING_MIN   4
 
