@@ -112,7 +112,7 @@ static int options_read(struct sluice_options *o,
 		o->buffer_size = DEFAULT_BUFFER_SIZE;
 	if (o->mode < SLUICE_MODE_SPLICE || o->mode > SLUICE_MODE_AUTO)
 		return -EINVAL;
-	if (o->pipe_size < PIPE_LEAST || o->pipe_size > PIPE_MOST ||
+	if (o->pipe_size < PIPE_SIZE_MIN || o->pipe_size > PIPE_SIZE_MAX ||
 	    o->buffer_size < BUFFER_SIZE_MIN || o->buffer_size > BUFFER_SIZE_MAX)
 		return -EINVAL;
 	if (!o->pipe_limit) {
@@ -330,7 +330,7 @@ PUBLIC int sluice_dispatch(struct sluice *s, int timeout_ms)
 
 	/* What is in doubt or was put off is invisible to epoll: keep
 	 * sluice_fd() honest. */
-	doubts_turn(&s->loop.doubts, true);
+	recheck_turn(&s->loop.recheck, true);
 	if (loop_pending(&s->loop))
 		loop_wake(&s->loop);
 	return err;

@@ -17,7 +17,7 @@
 #include "base/output.h"
 #include "base/util.h"
 
-#define LINE_MOST 1024
+#define LINE_MAX_LEN 1024
 
 /* Bytes of lines that wait to be written. */
 #define QUEUE_BYTES (256 << 10)
@@ -27,8 +27,8 @@
 #define FLUSH_TOTAL_MS 1000
 
 /* A gate lets so many lines through in so much time. */
-#define GATE_LINES 5
-#define GATE_NS	   (10 * NS_PER_SEC)
+#define RATELIMIT_LINES 5
+#define RATELIMIT_NS	(10 * NS_PER_SEC)
 
 static _Atomic int level_now = LOG_WARN;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* for gates */
@@ -48,30 +48,30 @@ enum log_level log_get_level(void)
 }
 
 /* What an argument or a file brought in must not look like another line. */
-static void defuse(char *line, size_t len)
+static void sanitize(char *line, size_t len)
 {
 	for (size_t i = 0; i < len; i++)
 		if (iscntrl((unsigned char)line[i]))
 			line[i] = '?';
 }
 
-static void put(const char *before, unsigned held_back, const char *fmt,
+static void put(const char *before, unsigned suppressed, const char *fmt,
 		va_list args) __attribute__((format(printf, 3, 0)));
 
-static void put(const char *before, unsigned held_back, const char *fmt,
+static void put(const char *before, unsigned suppressed, const char *fmt,
 		va_list args)
 {
-	char line[LINE_MOST];
+	char line[LINE_MAX_LEN];
 	size_t n, room = sizeof(line) - 1; /* the newline is never cut off */
 
 	n = (size_t)snprintf(line, room, "sluice: %s", before);
 	n += (size_t)vsnprintf(line + n, room - n, fmt, args);
-	if (held_back && n < room)
+	if (suppressed && n < room)
 		n += (size_t)snprintf(line + n, room - n,
-				      " (and %u more like it)", held_back);
+				      " (and %u more like it)", suppressed);
 	if (n >= room)
 		n = room - 1;
-	defuse(line, n);
+	sanitize(line, n);
 	line[n++] = '\n';
 
 	(void)output_put(&to_stderr, line, n); /* counts what it drops */
@@ -108,43 +108,44 @@ void log_notice(const char *fmt, ...)
 }
 
 /* Return: whether a line may pass, and how many were held back before it. */
-static bool gate_pass(struct log_gate *gate, unsigned *held_back)
+static bool ratelimit_pass(struct ratelimit *limit, unsigned *suppressed)
 {
 	uint64_t now = now_ns();
 	bool pass;
 
 	pthread_mutex_lock(&lock);
-	if (now - gate->since_ns > GATE_NS) {
-		gate->since_ns = now;
-		gate->passed = 0;
+	if (now - limit->since_ns > RATELIMIT_NS) {
+		limit->since_ns = now;
+		limit->passed = 0;
 	}
-	pass = gate->passed < GATE_LINES;
+	pass = limit->passed < RATELIMIT_LINES;
 	if (pass) {
-		gate->passed++;
-		*held_back = gate->held_back;
-		gate->held_back = 0;
+		limit->passed++;
+		*suppressed = limit->suppressed;
+		limit->suppressed = 0;
 	} else {
-		gate->held_back++;
+		limit->suppressed++;
 	}
 	pthread_mutex_unlock(&lock);
 	return pass;
 }
 
 /**
- * log_gated() - log what may happen thousands of times a second
+ * log_ratelimited() - log what may happen thousands of times a second
  *
  * A few lines in ten seconds pass; the next one that does tells how many did
  * not.
  */
-void log_gated(struct log_gate *gate, enum log_level level, const char *fmt, ...)
+void log_ratelimited(struct ratelimit *limit, enum log_level level,
+		     const char *fmt, ...)
 {
-	unsigned held_back;
+	unsigned suppressed;
 	va_list args;
 
-	if (level > log_get_level() || !gate_pass(gate, &held_back))
+	if (level > log_get_level() || !ratelimit_pass(limit, &suppressed))
 		return;
 	va_start(args, fmt);
-	put(prefix(level), held_back, fmt, args);
+	put(prefix(level), suppressed, fmt, args);
 	va_end(args);
 }
 

@@ -19,13 +19,13 @@ enum log_level {
 };
 
 /**
- * struct log_gate - keeps one kind of trouble from flooding the log
+ * struct ratelimit - keeps one kind of trouble from flooding the log
  *
  * All zero is open. Shared by all threads.
  */
-struct log_gate {
+struct ratelimit {
 	uint64_t since_ns;
-	unsigned passed, held_back;
+	unsigned passed, suppressed;
 };
 
 void log_set_level(enum log_level level);
@@ -33,8 +33,8 @@ enum log_level log_get_level(void);
 
 void log_at(enum log_level level, const char *fmt, ...)
 	__attribute__((format(printf, 2, 3)));
-void log_gated(struct log_gate *gate, enum log_level level, const char *fmt, ...)
-	__attribute__((format(printf, 3, 4)));
+void log_ratelimited(struct ratelimit *limit, enum log_level level,
+		     const char *fmt, ...) __attribute__((format(printf, 3, 4)));
 void log_notice(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 
 int log_start(void);

@@ -13,7 +13,7 @@
 #include <string.h>
 
 #include "base/util.h"
-#include "daemon/circle.h"
+#include "daemon/forward_loop.h"
 #include "daemon/server.h"
 
 /* How long the start waits for answers, to all names together. */
@@ -79,7 +79,7 @@ static bool take_targets(struct server *s, struct rule *rule,
 		return false;
 	}
 	if (s->n_started) {
-		if (circle_is_found(s)) {
+		if (forward_loop_find(s)) {
 			target_set_free(rule->found);
 			rule->found = NULL;
 			return false;

@@ -8,7 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "daemon/conf.h"
+#include "conf/conf.h"
 #include "daemon/server.h"
 
 /* Exit status, as in sluice(8). */

@@ -117,28 +117,28 @@ static void put_connections(struct writer *w, const struct server *s)
 
 static void put_bytes(struct writer *w, const struct server *s)
 {
-	uint64_t discarded = TOTAL(s, env.tally.discard.bytes);
-	uint64_t by_pipe = TOTAL(s, env.tally.splice_out.bytes);
-	uint64_t by_buffer = TOTAL(s, env.tally.send.bytes);
+	uint64_t discarded = TOTAL(s, env.stats.discard.bytes);
+	uint64_t by_pipe = TOTAL(s, env.stats.splice_out.bytes);
+	uint64_t by_buffer = TOTAL(s, env.stats.send.bytes);
 	uint64_t dropped = discarded;
 
 	for (unsigned i = 0; i < DROPS; i++)
-		dropped += TOTAL(s, env.tally.dropped[i]);
+		dropped += TOTAL(s, env.stats.dropped[i]);
 	open_section(w, "bytes");
 	put(w, "read",
-	    TOTAL(s, env.tally.splice_in.bytes) +
-		    TOTAL(s, env.tally.recv.bytes) + discarded);
+	    TOTAL(s, env.stats.splice_in.bytes) +
+		    TOTAL(s, env.stats.recv.bytes) + discarded);
 	put(w, "delivered", by_pipe + by_buffer);
 	put(w, "by_pipe", by_pipe);
 	put(w, "by_buffer", by_buffer);
-	put(w, "spilled", TOTAL(s, env.tally.spill.bytes));
+	put(w, "spilled", TOTAL(s, env.stats.spill.bytes));
 	put(w, "dropped", dropped);
 	put(w, "to_targets", TOTAL(s, stats.up));
 	put(w, "to_clients", TOTAL(s, stats.down));
 	open_section(w, "dropped_because");
 	put(w, "discarded", discarded);
-#define X(name, words) put(w, #name, TOTAL(s, env.tally.dropped[DROP_##name]));
-	TALLY_DROPS(X)
+#define X(name, words) put(w, #name, TOTAL(s, env.stats.dropped[DROP_##name]));
+	RELAY_DROPS(X)
 #undef X
 	close_section(w);
 	close_section(w);
@@ -158,27 +158,27 @@ static void put_calls(struct writer *w, const struct server *s)
 {
 	open_section(w, "calls");
 #define X(name, words)                                     \
-	put_call(w, #name, TOTAL(s, env.tally.name.calls), \
-		 TOTAL(s, env.tally.name.bytes));
-	TALLY_CALLS(X)
+	put_call(w, #name, TOTAL(s, env.stats.name.calls), \
+		 TOTAL(s, env.stats.name.bytes));
+	RELAY_CALLS(X)
 #undef X
 	close_section(w);
 	open_section(w, "eagain");
-	put(w, "source_empty", TOTAL(s, env.tally.source_empty));
-	put(w, "sink_full", TOTAL(s, env.tally.sink_full));
-	put(w, "no_memory", TOTAL(s, env.tally.no_memory));
+	put(w, "source_empty", TOTAL(s, env.stats.source_empty));
+	put(w, "sink_full", TOTAL(s, env.stats.sink_full));
+	put(w, "no_memory", TOTAL(s, env.stats.no_memory));
 	close_section(w);
-	open_section(w, "doubts");
-	put(w, "raised", TOTAL(s, loop.doubts.raised));
-	put(w, "asked", TOTAL(s, loop.doubts.asked));
-	put(w, "wrong", TOTAL(s, loop.doubts.wrong));
-	put(w, "ticks", TOTAL(s, loop.doubts.ticks));
+	open_section(w, "recheck");
+	put(w, "added", TOTAL(s, loop.recheck.added));
+	put(w, "polled", TOTAL(s, loop.recheck.polled));
+	put(w, "readable", TOTAL(s, loop.recheck.readable));
+	put(w, "ticks", TOTAL(s, loop.recheck.ticks));
 	close_section(w);
 	open_section(w, "busy_poll");
-	put(w, "looks", TOTAL(s, loop.look.looks));
-	put(w, "found", TOTAL(s, loop.look.found));
-	put(w, "crowded", TOTAL(s, loop.look.crowded));
-	put(w, "vain", TOTAL(s, loop.look.vain));
+	put(w, "polls", TOTAL(s, loop.busy_poll.polls));
+	put(w, "found", TOTAL(s, loop.busy_poll.found));
+	put(w, "preempted", TOTAL(s, loop.busy_poll.preempted));
+	put(w, "unprofitable", TOTAL(s, loop.busy_poll.unprofitable));
 	close_section(w);
 }
 
@@ -186,26 +186,26 @@ static void put_conduits(struct writer *w, const struct server *s)
 {
 	open_section(w, "fallbacks");
 #define X(name, words) \
-	put(w, #name, TOTAL(s, env.tally.fallbacks[FALLBACK_##name]));
-	TALLY_FALLBACKS(X)
+	put(w, #name, TOTAL(s, env.stats.fallbacks[FALLBACK_##name]));
+	RELAY_FALLBACKS(X)
 #undef X
 	close_section(w);
 	open_section(w, "choices");
 #define X(name, what, why) \
-	put(w, #name, TOTAL(s, env.tally.choices[CHOICE_##name]));
-	TALLY_CHOICES(X)
+	put(w, #name, TOTAL(s, env.stats.choices[CHOICE_##name]));
+	RELAY_CHOICES(X)
 #undef X
 	close_section(w);
 	open_section(w, "pipes");
-	put(w, "made", TOTAL(s, env.tally.pipes_made));
-	put(w, "now", TOTAL(s, env.tally.pipes_now));
-	put(w, "lent", TOTAL(s, env.tally.pipes_lent));
-	put(w, "out", TOTAL(s, env.tally.pipes_out));
-	put(w, "out_most", TOTAL(s, env.tally.pipes_out_most));
+	put(w, "made", TOTAL(s, env.stats.pipes_made));
+	put(w, "now", TOTAL(s, env.stats.pipes_now));
+	put(w, "lent", TOTAL(s, env.stats.pipes_lent));
+	put(w, "out", TOTAL(s, env.stats.pipes_out));
+	put(w, "out_max", TOTAL(s, env.stats.pipes_out_max));
 	close_section(w);
 	open_section(w, "buffers");
-	put(w, "now", TOTAL(s, env.tally.buffers_now));
-	put(w, "most", TOTAL(s, env.tally.buffers_most));
+	put(w, "now", TOTAL(s, env.stats.buffers_now));
+	put(w, "max", TOTAL(s, env.stats.buffers_max));
 	close_section(w);
 }
 
@@ -236,10 +236,10 @@ static void put_all(FILE *out, const struct server *s, bool json)
 
 static void log_loss(unsigned n, const char *why)
 {
-	static struct log_gate gate;
+	static struct ratelimit limit;
 
-	log_gated(&gate, LOG_WARN, "statistics dropped: %s (%u report%s)", why,
-		  n, n == 1 ? "" : "s");
+	log_ratelimited(&limit, LOG_WARN, "statistics dropped: %s (%u report%s)",
+			why, n, n == 1 ? "" : "s");
 }
 
 /**
@@ -247,7 +247,7 @@ static void log_loss(unsigned n, const char *why)
  * @format:	STATS_JSON for one line of JSON, else text
  *
  * The workers go on meanwhile: numbers of running connections are each true,
- * but not of one instant. The "most" of several workers are added up.
+ * but not of one instant. The "max" of several workers are added up.
  *
  * It does not wait for stdout: see report_check() and report_flush().
  */

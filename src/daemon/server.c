@@ -17,9 +17,9 @@
 #include <sys/signalfd.h>
 
 #include "base/util.h"
-#include "daemon/announce.h"
-#include "daemon/circle.h"
-#include "daemon/listening.h"
+#include "daemon/startup.h"
+#include "daemon/forward_loop.h"
+#include "daemon/listen_socket.h"
 #include "daemon/report.h"
 
 /* Wakes the main thread; any thread may. */
@@ -31,8 +31,8 @@ void server_ring(struct server *s)
 /* Keeps a worker's thread waiting until all of the start is done. */
 void server_wait_start(struct server *s)
 {
-	pthread_mutex_lock(&s->gate);
-	pthread_mutex_unlock(&s->gate);
+	pthread_mutex_lock(&s->start_gate);
+	pthread_mutex_unlock(&s->start_gate);
 }
 
 /* Connections that are open now. */
@@ -269,7 +269,7 @@ static void server_loop(struct server *s)
 		(void)loop_turn(&s->loop, -1);
 		lookup_collect(s);
 		if (s->order == WORKER_HUSH && all_obeyed(s)) {
-			listening_close(s);
+			listen_sockets_close(s);
 			server_order(s, s->end_now ? WORKER_END : WORKER_FINISH);
 		}
 	}
@@ -283,12 +283,12 @@ static int server_start(struct server *s)
 		return -1;
 	if (s->order != WORKER_RUN)
 		return 0; /* a signal came first */
-	if (make_workers(s) || start_workers(s) || listening_open(s) ||
-	    circle_is_found(s))
+	if (make_workers(s) || start_workers(s) || listen_sockets_open(s) ||
+	    forward_loop_find(s))
 		return -1;
 	for (unsigned i = 0; i < s->conf->n_rules; i++)
 		rule_publish(&s->conf->rules[i]);
-	announce_ready(s, fds);
+	startup_report(s, fds);
 	return 0;
 }
 
@@ -299,7 +299,7 @@ static void server_fini(struct server *s)
 	for (unsigned i = 0; i < s->n_workers; i++)
 		worker_fini(&s->workers[i]);
 	outgoing_fini(&s->outgoing);
-	listening_close(s);
+	listen_sockets_close(s);
 	lookup_end(s);
 	free(s->workers);
 	free(s->open);
@@ -318,7 +318,7 @@ int server_run(const struct conf *conf)
 {
 	struct server s = { .conf = conf,
 			    .started_ns = now_ns(),
-			    .gate = PTHREAD_MUTEX_INITIALIZER,
+			    .start_gate = PTHREAD_MUTEX_INITIALIZER,
 			    .signals.fd = -1 };
 	char why[40];
 	int err = loop_init(&s.loop);
@@ -328,14 +328,14 @@ int server_run(const struct conf *conf)
 		return -1;
 	}
 	outgoing_init(&s.outgoing);
-	pthread_mutex_lock(&s.gate);
+	pthread_mutex_lock(&s.start_gate);
 	err = server_start(&s);
 	if (err)
 		server_end(&s);
-	pthread_mutex_unlock(&s.gate);
+	pthread_mutex_unlock(&s.start_gate);
 	server_loop(&s);
 	if (!err)
-		announce_end(&s);
+		startup_report_end(&s);
 	server_fini(&s);
 	return err;
 }

@@ -8,10 +8,10 @@
 #include <net/if.h>
 
 #include "daemon/lookup.h"
-#include "daemon/worker.h"
+#include "proxy/worker.h"
 
 /**
- * struct listening - a socket that listens, where, and what for
+ * struct listen_socket - a socket that listens, where, and what for
  * @fd:		its number stays when another socket takes its place
  * @lacks:	of enum sock_lack
  * @device:	the interface of a link-local address, else "": one that was
@@ -19,7 +19,7 @@
  *
  * Once its worker runs, that alone changes it.
  */
-struct listening {
+struct listen_socket {
 	int fd;
 	struct addr at;
 	unsigned lacks;
@@ -36,15 +36,15 @@ struct listening {
  * @report:	when stdout should have taken the reports
  * @order:	the last one that the workers were given
  * @end_now:	cut off what is left, rather than wait for it
- * @gate:	held by the main thread until the workers may run
+ * @start_gate:	held by the main thread until the workers may run
  */
 struct server {
 	const struct conf *conf;
 	struct worker *workers;
 	unsigned n_workers, n_started;
-	pthread_mutex_t gate;
+	pthread_mutex_t start_gate;
 	struct outgoing_table outgoing;
-	struct listening *open;
+	struct listen_socket *open;
 	unsigned n_open;
 	struct loop loop;
 	struct watch signals;

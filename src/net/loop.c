@@ -101,7 +101,7 @@ int loop_init(struct loop *loop)
 	};
 	list_init(&loop->soon);
 	list_init(&loop->again);
-	doubts_init(&loop->doubts);
+	recheck_init(&loop->recheck);
 	if (loop->epfd < 0) {
 		loop->refused = "epoll";
 		return -errno;
@@ -121,7 +121,7 @@ int loop_init(struct loop *loop)
 /* Everything that was watched, set or put off must have been taken back. */
 void loop_fini(struct loop *loop)
 {
-	loop_untimer(loop, &loop->doubts.tick);
+	loop_untimer(loop, &loop->recheck.tick);
 	loop->clock.fd = close_fd(loop->clock.fd);
 	loop->wake.fd = close_fd(loop->wake.fd);
 	loop->epfd = close_fd(loop->epfd);
@@ -154,7 +154,7 @@ int loop_watch(struct loop *loop, struct watch *w, int fd, uint32_t events,
 	struct epoll_event ev = { .events = events, .data.ptr = w };
 
 	*w = (struct watch){ .fd = fd, .fn = fn };
-	list_init(&w->doubt);
+	list_init(&w->recheck);
 	if (epoll_ctl(loop->epfd, EPOLL_CTL_ADD, fd, &ev) < 0)
 		return -errno;
 	return 0;
@@ -188,7 +188,7 @@ int loop_move(struct loop *loop, struct watch *to, struct watch *from,
 	if (epoll_ctl(loop->epfd, EPOLL_CTL_MOD, from->fd, &ev) < 0)
 		return -errno;
 	*to = (struct watch){ .fd = from->fd, .ready = from->ready, .fn = fn };
-	list_init(&to->doubt);
+	list_init(&to->recheck);
 	from->fd = -1;
 	return 0;
 }
@@ -277,15 +277,15 @@ static void run_jobs(struct loop *loop)
 /* Tells the owner of @w what it is @ready for, as epoll(7) spells it. */
 void watch_report(struct watch *w, uint32_t ready)
 {
-	watch_clear(w, LOOP_FRESH | LOOP_REST);
+	watch_clear(w, WATCH_UNREAD | WATCH_RECHECKED);
 	if (ready & EPOLLIN)
-		ready |= LOOP_FRESH;
+		ready |= WATCH_UNREAD;
 	if (ready & (LOOP_ENDING | EPOLLPRI))
 		ready |= LOOP_READABLE;
 	if (ready & (EPOLLHUP | EPOLLERR))
 		ready |= LOOP_WRITABLE;
 	if (ready & LOOP_READABLE)
-		doubt_settle(w);
+		recheck_cancel(w);
 	watch_set(w, ready);
 	w->fn(w);
 }
@@ -300,10 +300,10 @@ static int loop_wait(struct loop *loop, struct epoll_event *ev, int room,
 	loop->bulk = false;
 	if (loop_pending(loop))
 		timeout_ms = 0;
-	if (doubts_turn(&loop->doubts, timeout_ms != 0))
+	if (recheck_turn(&loop->recheck, timeout_ms != 0))
 		timeout_ms = 0;
-	if (timeout_ms && !bulk && look_is_due(&loop->look)) {
-		n = look_wait(&loop->look, loop->epfd, ev, room);
+	if (timeout_ms && !bulk && busy_poll_is_due(&loop->busy_poll)) {
+		n = busy_poll_wait(&loop->busy_poll, loop->epfd, ev, room);
 		if (n)
 			return n;
 	}

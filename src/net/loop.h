@@ -10,8 +10,8 @@
 #include <sys/epoll.h>
 
 #include "base/list.h"
-#include "net/doubt.h"
-#include "net/look.h"
+#include "net/recheck.h"
+#include "net/busy_poll.h"
 #include "net/timer.h"
 
 /* What a connected socket is watched for, once and for ever. */
@@ -23,10 +23,10 @@
 #define LOOP_ENDING   (EPOLLRDHUP | EPOLLHUP | EPOLLERR)
 /* The last report said readable; the owner has read nothing since, or takes it
  * away. A bit that epoll does not use. */
-#define LOOP_FRESH (1u << 24)
+#define WATCH_UNREAD (1u << 24)
 /* It was taken for empty, was not, and no edge told of it: it is not to be doubted
  * again before there is one. Another such bit. */
-#define LOOP_REST (1u << 25)
+#define WATCH_RECHECKED (1u << 25)
 
 /**
  * struct watch - a descriptor that the loop looks after
@@ -34,7 +34,7 @@
  * @ready:	what the kernel has reported and the owner has not used up;
  *		RDHUP, HUP, ERR and PRI always bring LOOP_READABLE with them,
  *		HUP and ERR also LOOP_WRITABLE
- * @doubt:	it may be readable though @ready does not say so; see doubt.c
+ * @recheck:	it may be readable though @ready does not say so; see doubt.c
  * @unproven:	times in a row that it was taken for empty, and was not known to
  *		be; @proven_at: in which tick it last was
  * @fn:		called when @ready has been added to
@@ -42,7 +42,7 @@
 struct watch {
 	int fd;
 	uint32_t ready;
-	struct list doubt;
+	struct list recheck;
 	uint16_t unproven, proven_at;
 	void (*fn)(struct watch *w);
 };
@@ -61,9 +61,9 @@ struct job {
  * struct loop - epoll, deadlines, and what was put off
  * @armed_ns:	when the timerfd goes off, UINT64_MAX if it does not
  * @soon:	jobs for the end of this batch
- * @again:	jobs that have had their share: one a turn, behind @soon
- * @doubts:	sockets that nobody has read until EAGAIN
- * @look:	how it waits; see look_init()
+ * @again:	jobs that have had their budget: one a turn, behind @soon
+ * @recheck:	sockets that nobody has read until EAGAIN
+ * @busy_poll:how it waits; see busy_poll_init()
  * @flush:	run before and behind the jobs of a turn, if @flush_due: it sees
  *		to what they have asked for
  * @bulk:	set by whoever moved much in this turn: what comes next is not
@@ -76,8 +76,8 @@ struct loop {
 	uint64_t armed_ns;
 	struct timers timers;
 	struct list soon, again;
-	struct doubts doubts;
-	struct look look;
+	struct recheck recheck;
+	struct busy_poll busy_poll;
 	struct job *flush;
 	bool flush_due;
 	bool bulk;

@@ -42,7 +42,7 @@ static int set(int fd, int level, int option, int value)
 }
 
 /* Return: as socket(2). */
-static int open_stream(int family, const struct tuning *t)
+static int open_stream(int family, const struct sockopts *t)
 {
 	int type = SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, fd;
 
@@ -84,7 +84,7 @@ static int set_v6only(int fd, const struct addr *at)
  *
  * Return: descriptor, or a negative errno.
  */
-int sock_listen(const struct addr *at, int backlog, const struct tuning *t)
+int sock_listen(const struct addr *at, int backlog, const struct sockopts *t)
 {
 	cleanup(close_fdp) int fd = open_stream(at->sa.sa_family, t);
 	int err = 0;
@@ -96,9 +96,9 @@ int sock_listen(const struct addr *at, int backlog, const struct tuning *t)
 	if (at->sa.sa_family == AF_INET6)
 		err = set_v6only(fd, at);
 	if (!err && t->freebind)
-		err = tune_freebind(fd);
+		err = sockopts_set_freebind(fd);
 	if (!err)
-		err = tune(fd, t);
+		err = sockopts_set(fd, t);
 	if (err)
 		return err;
 	sock_set_abortive(fd, true);
@@ -129,7 +129,7 @@ int sock_accept(int listener, struct addr *from)
  *
  * Return: descriptor, or a negative errno when it has failed already.
  */
-int sock_connect(const struct addr *to, const struct tuning *t)
+int sock_connect(const struct addr *to, const struct sockopts *t)
 {
 	cleanup(close_fdp) int fd = open_stream(to->sa.sa_family, t);
 	int err;
@@ -137,7 +137,7 @@ int sock_connect(const struct addr *to, const struct tuning *t)
 	if (fd < 0)
 		return -errno;
 	improve(fd);
-	err = tune(fd, t);
+	err = sockopts_set(fd, t);
 	if (err)
 		return err;
 	sock_set_abortive(fd, true);
@@ -338,13 +338,13 @@ int sock_nonblock(int fd)
 }
 
 /**
- * sock_unsent() - bytes the peer's kernel has not acknowledged
+ * sock_outq() - bytes the peer's kernel has not acknowledged
  *
  * A FIN on its way counts as one.
  *
  * Return: how many, 0 where there is no such thing, or a negative errno.
  */
-int sock_unsent(int fd)
+int sock_outq(int fd)
 {
 	int n;
 
@@ -402,12 +402,12 @@ static bool is_mptcp(int fd)
 }
 
 /**
- * sock_heard_fin() - whether the peer's FIN has arrived, read or not
+ * sock_fin_received() - whether the peer's FIN has arrived, read or not
  * @read:	bytes that have been read from the socket, ever
  *
  * Return: that, true where there is no telling.
  */
-bool sock_heard_fin(int fd, uint64_t read)
+bool sock_fin_received(int fd, uint64_t read)
 {
 	struct tcp_info info;
 	uint64_t all;
@@ -415,7 +415,7 @@ bool sock_heard_fin(int fd, uint64_t read)
 	return is_mptcp(fd) || !get_read(fd, &info, &all) || all > read;
 }
 
-/* Bytes that have been read from a socket so far, for sock_heard_fin(). */
+/* Bytes that have been read from a socket so far, for sock_fin_received(). */
 uint64_t sock_read_before(int fd)
 {
 	struct tcp_info info;

@@ -12,7 +12,7 @@
 #include <stdint.h>
 
 #include "net/addr.h"
-#include "net/tune.h"
+#include "net/sockopts.h"
 
 /* Options that improve a connection and that the kernel has refused. */
 enum sock_lack {
@@ -21,9 +21,9 @@ enum sock_lack {
 	SOCK_LACKS_REUSEADDR = 4,
 };
 
-int sock_listen(const struct addr *at, int backlog, const struct tuning *t);
+int sock_listen(const struct addr *at, int backlog, const struct sockopts *t);
 int sock_accept(int listener, struct addr *from);
-int sock_connect(const struct addr *to, const struct tuning *t);
+int sock_connect(const struct addr *to, const struct sockopts *t);
 int sock_connected(int fd);
 bool sock_is_writable(int fd);
 bool sock_is_local(const struct addr *to);
@@ -38,10 +38,10 @@ uint64_t sock_mptcp_refused(void);
 unsigned sock_unanswered_ms(int fd);
 int sock_nonblock(int fd);
 
-int sock_unsent(int fd);
+int sock_outq(int fd);
 bool sock_at_mark(int fd);
 short sock_unread(int fd);
-bool sock_heard_fin(int fd, uint64_t read);
+bool sock_fin_received(int fd, uint64_t read);
 uint64_t sock_read_before(int fd);
 void sock_set_abortive(int fd, bool on);
 void sock_close(int fd, bool reset);

@@ -26,7 +26,7 @@ static struct buf *buf_new(struct bufs *bs, size_t size)
 	if (at == MAP_FAILED)
 		return NULL;
 	*b = (struct buf){
-		.conduit = { .ops = &buf_ops, .size = size, .tally = bs->tally },
+		.conduit = { .ops = &buf_ops, .size = size, .stats = bs->stats },
 		.home = bs,
 	};
 	list_init(&b->node);
@@ -50,23 +50,24 @@ static void buf_drop(struct list *node)
  *
  * Return: 0, or -ENOMEM.
  */
-int bufs_init(struct bufs *bs, size_t size, struct tally *tally, struct loop *loop)
+int bufs_init(struct bufs *bs, size_t size, struct relay_stats *stats,
+	      struct loop *loop)
 {
 	struct buf *b;
 
-	*bs = (struct bufs){ .size = size, .tally = tally };
-	spares_init(&bs->spares, loop, buf_drop);
+	*bs = (struct bufs){ .size = size, .stats = stats };
+	freelist_init(&bs->freelist, loop, buf_drop);
 	b = buf_new(bs, size);
 	if (!b)
 		return -ENOMEM;
-	spare_give(&bs->spares, &b->node);
+	freelist_give(&bs->freelist, &b->node);
 	return 0;
 }
 
 /* All that were taken must have been given back. */
 void bufs_fini(struct bufs *bs)
 {
-	spares_fini(&bs->spares);
+	freelist_fini(&bs->freelist);
 }
 
 static struct buf *lend(struct buf *b)
@@ -79,7 +80,7 @@ static struct buf *lend(struct buf *b)
 /* Return: an empty buffer of the usual size, or NULL for want of memory. */
 struct buf *buf_take(struct bufs *bs)
 {
-	return lend(buf_stock(bs));
+	return lend(buf_provide(bs));
 }
 
 /* The same with room for @size bytes, for what a pipe held. */
@@ -89,10 +90,10 @@ struct buf *buf_take_sized(struct bufs *bs, size_t size)
 }
 
 /* The same as buf_take(), for who keeps buffers in store: it counts as lent
- * from buf_lend() on, or goes back by buf_unstock(). */
-struct buf *buf_stock(struct bufs *bs)
+ * from buf_lend() on, or goes back by buf_withdraw(). */
+struct buf *buf_provide(struct bufs *bs)
 {
-	struct list *node = spare_take(&bs->spares);
+	struct list *node = freelist_take(&bs->freelist);
 
 	return node ? container_of(node, struct buf, node)
 		    : buf_new(bs, bs->size);
@@ -100,22 +101,22 @@ struct buf *buf_stock(struct bufs *bs)
 
 void buf_lend(struct buf *b)
 {
-	struct tally *t = b->home->tally;
+	struct relay_stats *t = b->home->stats;
 
 	probe(borrow, b, false, b->conduit.size);
 	counter_add(&t->buffers_now, 1);
-	counter_max(&t->buffers_most, counter_read(&t->buffers_now));
+	counter_max(&t->buffers_max, counter_read(&t->buffers_now));
 }
 
 /* What is still inside is gone. */
 void buf_give(struct buf *b)
 {
 	probe(give, b, false, b->conduit.held);
-	counter_sub(&b->home->tally->buffers_now, 1);
-	buf_unstock(b);
+	counter_sub(&b->home->stats->buffers_now, 1);
+	buf_withdraw(b);
 }
 
-void buf_unstock(struct buf *b)
+void buf_withdraw(struct buf *b)
 {
 	struct bufs *bs = b->home;
 
@@ -125,5 +126,5 @@ void buf_unstock(struct buf *b)
 	}
 	b->conduit.held = 0;
 	b->head = 0;
-	spare_give(&bs->spares, &b->node);
+	freelist_give(&bs->freelist, &b->node);
 }

@@ -6,11 +6,11 @@
 #define RELAY_BUFS_H
 
 #include "relay/conduit.h"
-#include "relay/spares.h"
+#include "relay/freelist.h"
 
 /**
  * struct buf - user memory with the bytes at [@head, @head + held)
- * @node:	in bufs.spares, or in none
+ * @node:	in bufs.freelist, or in none
  */
 struct buf {
 	struct conduit conduit;
@@ -22,17 +22,17 @@ struct buf {
 
 /**
  * struct bufs - the store
- * @spares:	the free ones; at rest there is one, the thread's own for ever,
+ * @freelist:	the free ones; at rest there is one, the thread's own for ever,
  *		and a lane takes another only while its sink refuses bytes
  * @size:	bytes a buffer
  */
 struct bufs {
-	struct spares spares;
+	struct freelist freelist;
 	size_t size;
-	struct tally *tally;
+	struct relay_stats *stats;
 };
 
-int bufs_init(struct bufs *bs, size_t size, struct tally *tally,
+int bufs_init(struct bufs *bs, size_t size, struct relay_stats *stats,
 	      struct loop *loop);
 void bufs_fini(struct bufs *bs);
 
@@ -40,9 +40,9 @@ struct buf *buf_take(struct bufs *bs);
 struct buf *buf_take_sized(struct bufs *bs, size_t size);
 void buf_give(struct buf *b);
 
-struct buf *buf_stock(struct bufs *bs);
+struct buf *buf_provide(struct bufs *bs);
 void buf_lend(struct buf *b);
-void buf_unstock(struct buf *b);
+void buf_withdraw(struct buf *b);
 
 /* copy.c */
 extern const struct conduit_ops buf_ops;

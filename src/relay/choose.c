@@ -54,20 +54,20 @@ static bool is_out_of_slots(const struct pipe *p)
 }
 
 static void go_to(struct relay *r, struct lane *l, bool pipe,
-		  enum tally_choice why)
+		  enum relay_choice why)
 {
 	l->use_pipe = pipe;
 	l->why = (uint8_t)why;
 	l->run = 0;
 	l->full_since = l->read;
-	counter_add(&r->env->tally.choices[why], 1);
+	counter_add(&r->env->stats.choices[why], 1);
 }
 
 static void learn_from_buffer(struct relay *r, struct lane *l, size_t n)
 {
 	if (n < min_size(l->conduit->size, FULL_FILL) || l->use_pipe)
 		l->full_since = l->read; /* or it wants pipes and gets none */
-	else if (l->read - l->full_since >= FULL_RUN << l->wary &&
+	else if (l->read - l->full_since >= FULL_RUN << l->backoff &&
 		 l->read >= l->no_pipe_before)
 		go_to(r, l, true, CHOICE_bulk);
 }
@@ -75,15 +75,15 @@ static void learn_from_buffer(struct relay *r, struct lane *l, size_t n)
 static void learn_from_pipe(struct relay *r, struct lane *l, size_t n)
 {
 	const struct pipe *p = to_pipe(l->conduit);
-	enum tally_choice why = CHOICE_bulk;
+	enum relay_choice why = CHOICE_bulk;
 
 	if (n < SMALL_FILL)
 		why = CHOICE_small;
 	else if (n < p->conduit.size / PIPE_SLOT * THIN_SLOT) {
 		/* After a pause it may well be all that there was. */
-		if (!l->went_on && l->run_of == CHOICE_thin)
+		if (!l->more_expected && l->run_of == CHOICE_thin)
 			return;
-		if (l->went_on && is_out_of_slots(p))
+		if (l->more_expected && is_out_of_slots(p))
 			why = CHOICE_thin;
 	}
 
@@ -95,9 +95,9 @@ static void learn_from_pipe(struct relay *r, struct lane *l, size_t n)
 	l->run++;
 	if (why == CHOICE_small && l->run >= SMALL_RUN) {
 		if (l->read - l->full_since >= WORTH_IT)
-			l->wary = 0;
-		else if (l->wary < DOUBLINGS)
-			l->wary++;
+			l->backoff = 0;
+		else if (l->backoff < DOUBLINGS)
+			l->backoff++;
 		go_to(r, l, false, CHOICE_small);
 	} else if (why == CHOICE_thin && l->run >= THIN_RUN) {
 		l->no_pipe_before = l->read + THIN_PERIOD;
@@ -112,5 +112,5 @@ void choose_learn(struct relay *r, struct lane *l, size_t n)
 		learn_from_pipe(r, l, n);
 	else
 		learn_from_buffer(r, l, n);
-	l->went_on = true;
+	l->more_expected = true;
 }

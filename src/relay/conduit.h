@@ -13,7 +13,7 @@
 #include <stddef.h>
 #include <sys/types.h>
 
-#include "relay/tally.h"
+#include "relay/relay_stats.h"
 
 struct conduit;
 
@@ -50,12 +50,12 @@ struct conduit_ops {
  * struct conduit - the head of struct pipe and of struct buf
  * @size:	bytes it is filled with at most
  * @held:	bytes inside now
- * @tally:	where its calls are counted
+ * @stats:	where its calls are counted
  */
 struct conduit {
 	const struct conduit_ops *ops;
 	size_t size, held;
-	struct tally *tally;
+	struct relay_stats *stats;
 };
 
 #endif /* RELAY_CONDUIT_H */

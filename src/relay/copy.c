@@ -17,7 +17,7 @@ static ssize_t copy_fill(struct conduit *c, int fd)
 	struct buf *b = to_buf(c);
 	ssize_t n = recv(fd, b->data, c->size, 0);
 
-	tally_call(&c->tally->recv, n > 0 ? (uint64_t)n : 0);
+	relay_call(&c->stats->recv, n > 0 ? (uint64_t)n : 0);
 	if (n < 0)
 		return -errno;
 	b->head = 0;
@@ -30,7 +30,7 @@ static ssize_t copy_drain(struct conduit *c, int fd)
 	struct buf *b = to_buf(c);
 	ssize_t n = send(fd, b->data + b->head, c->held, MSG_NOSIGNAL);
 
-	tally_call(&c->tally->send, n > 0 ? (uint64_t)n : 0);
+	relay_call(&c->stats->send, n > 0 ? (uint64_t)n : 0);
 	if (n < 0)
 		return -errno;
 	b->head += (size_t)n;

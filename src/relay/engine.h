@@ -36,7 +36,7 @@ struct engine_ops {
 	void (*start)(struct relay *r);
 	void (*settle)(struct lane *l);
 	ssize_t (*discard)(struct lane *l);
-	void (*stop)(struct relay *r, enum tally_drop why);
+	void (*stop)(struct relay *r, enum relay_drop why);
 };
 
 /* The head of what an engine keeps for one thread. */

@@ -5,7 +5,7 @@
  * DOC: Theory of operation
  *
  * A lane that holds bytes drains; one that holds none fills; and so on, until a
- * socket says EAGAIN or the lane has read its share and goes to the back.
+ * socket says EAGAIN or the lane has read its budget and goes to the back.
  *
  * A conduit is filled only when it is empty. So EAGAIN from a fill speaks of
  * the source alone, EAGAIN from a drain of the sink alone, and each takes away
@@ -14,7 +14,7 @@
  * Which error of a side came first decides what 0 means once it is gone. A RST
  * after that peer's FIN is reported as EPIPE, otherwise as ECONNRESET, and only
  * once; if a write has eaten it, the reads end in 0 as after a FIN (K20). A write
- * may even eat it without telling: see side_heard_fin().
+ * may even eat it without telling: see side_fin_received().
  */
 #include "relay/lane.h"
 
@@ -49,11 +49,11 @@ static void lane_give(struct lane *l)
 }
 
 /* Throws away what the lane holds. */
-void lane_drop(struct relay *r, struct lane *l, enum tally_drop why)
+void lane_drop(struct relay *r, struct lane *l, enum relay_drop why)
 {
 	if (l->own)
 		r->env->engine->ops->settle(l);
-	counter_add(&r->env->tally.dropped[why], lane_held(l));
+	counter_add(&r->env->stats.dropped[why], lane_held(l));
 	lane_give(l);
 	l->urgent = false;
 }
@@ -86,7 +86,7 @@ void side_urgent(struct relay *r, struct side *s)
 {
 	if (!s->urgent && r->env->mode != RELAY_COPY) {
 		probe(fallback, r, s->index, FALLBACK_urgent);
-		counter_add(&r->env->tally.fallbacks[FALLBACK_urgent], 1);
+		counter_add(&r->env->stats.fallbacks[FALLBACK_urgent], 1);
 	}
 	s->urgent = true;
 }
@@ -98,13 +98,13 @@ void side_urgent(struct relay *r, struct side *s)
  * it has moved, and nobody is ever told of the error: the next write says EPIPE
  * and the next read 0, as if there had been a FIN before.
  */
-static bool side_heard_fin(const struct relay *r, unsigned i)
+static bool side_fin_received(const struct relay *r, unsigned i)
 {
 	const struct side *s = &r->side[i];
 
 	return s->fin ||
-	       sock_heard_fin(s->watch.fd, s->read_before + r->lane[i].read +
-						   r->lane[i].ahead);
+	       sock_fin_received(s->watch.fd, s->read_before + r->lane[i].read +
+						      r->lane[i].ahead);
 }
 
 /* The source said 0: its FIN, unless a write has eaten its RST before. */
@@ -114,7 +114,7 @@ static void lane_eof(struct relay *r, unsigned i)
 	struct lane *l = &r->lane[i];
 
 	watch_clear(&from->watch, LOOP_READABLE);
-	if (from->cut && !side_heard_fin(r, i))
+	if (from->short_write && !side_fin_received(r, i))
 		side_gone(r, i, ECONNRESET);
 	if (from->gone && from->error && from->error != EPIPE) {
 		l->state = LANE_ENDED;
@@ -131,10 +131,10 @@ static enum step lane_read_failed(struct relay *r, unsigned i, int err)
 
 	if (err == EAGAIN) {
 		watch_clear(&from->watch, LOOP_READABLE);
-		doubt_proven(&r->env->loop->doubts, &from->watch);
+		recheck_confirmed(&r->env->loop->recheck, &from->watch);
 		probe(source_empty, r, i);
-		counter_add(&r->env->tally.source_empty, 1);
-		r->lane[i].went_on = false;
+		counter_add(&r->env->stats.source_empty, 1);
+		r->lane[i].more_expected = false;
 		if (from->failed)
 			r->lane[i].state = LANE_ENDED;
 		return STEP_WAIT;
@@ -145,7 +145,7 @@ static enum step lane_read_failed(struct relay *r, unsigned i, int err)
 		return STEP_GO;
 	if (shortage_of_memory(err)) {
 		probe(no_memory, r, i);
-		counter_add(&r->env->tally.no_memory, 1);
+		counter_add(&r->env->stats.no_memory, 1);
 		r->starved = true;
 		return STEP_WAIT;
 	}
@@ -155,11 +155,11 @@ static enum step lane_read_failed(struct relay *r, unsigned i, int err)
 }
 
 /* Goes on with a buffer where splice(2) is refused: nothing is lost. */
-static void lane_refused(struct relay *r, unsigned i, enum tally_fallback why)
+static void lane_refused(struct relay *r, unsigned i, enum relay_fallback why)
 {
 	probe(fallback, r, i, why);
 	r->lane[i].no_pipe = true;
-	counter_add(&r->env->tally.fallbacks[why], 1);
+	counter_add(&r->env->stats.fallbacks[why], 1);
 }
 
 /* Gets a conduit to fill. Return: whether there is one. */
@@ -169,7 +169,7 @@ static bool lane_borrow(struct relay *r, unsigned i)
 	struct lane *l = &r->lane[i];
 	bool pipe = l->use_pipe && !l->no_pipe && !r->side[i].urgent;
 	struct buf *b;
-	enum tally_fallback why;
+	enum relay_fallback why;
 
 	if (l->own) {
 		l->conduit = l->own;
@@ -186,7 +186,7 @@ static bool lane_borrow(struct relay *r, unsigned i)
 		if (!why)
 			return true;
 		probe(fallback, r, i, why);
-		counter_add(&env->tally.fallbacks[why], 1);
+		counter_add(&env->stats.fallbacks[why], 1);
 	}
 	b = buf_take(&env->bufs);
 	if (b)
@@ -247,7 +247,7 @@ static ssize_t lane_read(struct relay *r, unsigned i)
 	if (c == l->own) /* it sees to marks by itself */
 		return c->ops->fill(c, from->watch.fd);
 	if (c->ops->is_pipe)
-		watch_clear(&from->watch, LOOP_FRESH);
+		watch_clear(&from->watch, WATCH_UNREAD);
 	else if (!urgent_look(r, from))
 		return -EAGAIN;
 	if (from->urgent)
@@ -261,7 +261,7 @@ static bool lane_may_read(const struct relay *r, unsigned i)
 }
 
 /* What a fill of @n bytes says of what is behind them. */
-static void lane_came_short(struct relay *r, unsigned i, size_t n)
+static void lane_short_read(struct relay *r, unsigned i, size_t n)
 {
 	struct side *from = &r->side[i];
 	struct lane *l = &r->lane[i];
@@ -273,15 +273,16 @@ static void lane_came_short(struct relay *r, unsigned i, size_t n)
 		return;
 	if (from->watch.ready & LOOP_ENDING) {
 		/* All that came before its FIN had come by then. */
-		if (c->ops->short_is_empty && !from->gone && !from->cut)
+		if (c->ops->short_is_empty && !from->gone && !from->short_write)
 			lane_eof(r, i);
 	} else if (c->ops->short_is_empty) {
 		watch_clear(&from->watch, LOOP_READABLE);
 	} else if (c->ops->is_pipe && n <= c->size / SHORT_PART &&
-		   !(from->watch.ready & LOOP_REST)) {
+		   !(from->watch.ready & WATCH_RECHECKED)) {
 		/* A slot has a byte or more. */
-		l->went_on = !doubt_raise(&r->env->loop->doubts, &from->watch,
-					  n < c->size / PIPE_SLOT);
+		l->more_expected =
+			!recheck_add(&r->env->loop->recheck, &from->watch,
+				     n < c->size / PIPE_SLOT);
 	}
 }
 
@@ -305,11 +306,11 @@ static enum step lane_fill(struct relay *r, unsigned i)
 		l->read += (uint64_t)n;
 		if ((size_t)n >= min_size(c->size, BULK_FILL))
 			r->env->loop->bulk = true;
-		l->went_on |= !!(from->watch.ready & LOOP_REST);
+		l->more_expected |= !!(from->watch.ready & WATCH_RECHECKED);
 		if (r->env->mode == RELAY_AUTO && !urgent)
 			choose_learn(r, l, (size_t)n);
 		if (!urgent)
-			lane_came_short(r, i, (size_t)n);
+			lane_short_read(r, i, (size_t)n);
 		return STEP_GO;
 	}
 	if (c && c->ops->is_pipe && pipe_misleads(r, i, n)) {
@@ -330,7 +331,7 @@ static enum step lane_spill(struct relay *r, unsigned i)
 
 	if (err == -ENOMEM) {
 		probe(no_memory, r, i);
-		counter_add(&r->env->tally.no_memory, 1);
+		counter_add(&r->env->stats.no_memory, 1);
 		r->starved = true;
 		return STEP_WAIT;
 	}
@@ -351,9 +352,9 @@ static enum step lane_write_failed(struct relay *r, unsigned i, int err)
 		return STEP_WAIT;
 	if (err == EAGAIN) {
 		watch_clear(&to->watch, LOOP_WRITABLE);
-		to->cut = false;
+		to->short_write = false;
 		probe(sink_full, r, i);
-		counter_add(&r->env->tally.sink_full, 1);
+		counter_add(&r->env->stats.sink_full, 1);
 		if (c && c->ops->is_pipe && !r->env->own_pipes)
 			pipe_stalls(to_pipe(c));
 		return STEP_WAIT;
@@ -362,13 +363,13 @@ static enum step lane_write_failed(struct relay *r, unsigned i, int err)
 		return STEP_GO;
 	if (shortage_of_memory(err)) {
 		probe(no_memory, r, i);
-		counter_add(&r->env->tally.no_memory, 1);
+		counter_add(&r->env->stats.no_memory, 1);
 		r->starved = true;
 		return STEP_WAIT;
 	}
 	if (c && c->ops->is_pipe && !error_is_end(err))
 		return lane_spill(r, i);
-	if (err == EPIPE && !to->error && !side_heard_fin(r, !i))
+	if (err == EPIPE && !to->error && !side_fin_received(r, !i))
 		err = ECONNRESET;
 	side_gone(r, !i, err);
 	return STEP_WAIT;
@@ -394,7 +395,7 @@ static enum step lane_drain(struct relay *r, unsigned i)
 	l->delivered += (uint64_t)n;
 	if (pipe)
 		l->by_pipe += (uint64_t)n;
-	r->side[!i].cut = pipe && c->held;
+	r->side[!i].short_write = pipe && c->held;
 	return STEP_GO;
 }
 
@@ -424,7 +425,7 @@ static enum step lane_discard(struct relay *r, unsigned i)
 		n = r->env->engine->ops->discard(l);
 	else
 		n = read_away(&r->env->bufs, from->watch.fd);
-	tally_call(&r->env->tally.discard, n > 0 ? (uint64_t)n : 0);
+	relay_call(&r->env->stats.discard, n > 0 ? (uint64_t)n : 0);
 	if (n < 0)
 		return lane_read_failed(r, i, (int)-n);
 	if (n == 0) {
@@ -454,21 +455,21 @@ static void lane_rest(struct relay *r, unsigned i)
 	}
 	if (shutdown(to, SHUT_WR) == 0) {
 		l->state = LANE_SHUT;
-		quiet_begin(r);
+		idle_start(r);
 	} else { /* ENOTCONN is how shutdown(2) spells a RST */
 		side_gone(r, !i, errno == ENOTCONN ? 0 : errno);
 	}
 }
 
 /**
- * lane_run() - move what lane @i can move now, up to its share
+ * lane_run() - move what lane @i can move now, up to its budget
  *
- * Return: whether it stopped only because it has had its share.
+ * Return: whether it stopped only because it has had its budget.
  */
 bool lane_run(struct relay *r, unsigned i)
 {
 	struct lane *l = &r->lane[i];
-	uint64_t share = l->read + r->env->share;
+	uint64_t budget = l->read + r->env->budget;
 	enum step step = STEP_GO;
 	bool full = false;
 
@@ -477,7 +478,7 @@ bool lane_run(struct relay *r, unsigned i)
 			step = lane_drain(r, i);
 		else if (l->state != LANE_OPEN && l->state != LANE_DISCARD)
 			step = STEP_WAIT;
-		else if (l->read >= share)
+		else if (l->read >= budget)
 			full = true;
 		else if (l->state == LANE_OPEN)
 			step = lane_fill(r, i);

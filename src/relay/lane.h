@@ -14,13 +14,13 @@ static inline size_t lane_held(const struct lane *l)
 }
 
 bool lane_run(struct relay *r, unsigned i);
-void lane_drop(struct relay *r, struct lane *l, enum tally_drop why);
+void lane_drop(struct relay *r, struct lane *l, enum relay_drop why);
 
 /* choose.c */
 void choose_learn(struct relay *r, struct lane *l, size_t n);
 
 /* quiet.c */
-void quiet_begin(struct relay *r);
+void idle_start(struct relay *r);
 
 /* pump.c */
 void pump_starved(struct relay *r);

@@ -43,7 +43,7 @@
 static void pipe_free(struct pipe *p)
 {
 	p->home->n--;
-	counter_sub(&p->home->tally->pipes_now, 1);
+	counter_sub(&p->home->stats->pipes_now, 1);
 	list_remove(&p->node);
 	close_fd(p->in);
 	close_fd(p->out);
@@ -63,29 +63,29 @@ static void pipe_drop(struct list *node)
  * @loop:	the thread's
  */
 void pipes_init(struct pipes *ps, size_t size, unsigned limit,
-		struct bufs *bufs, struct tally *tally, struct loop *loop)
+		struct bufs *bufs, struct relay_stats *stats, struct loop *loop)
 {
 	*ps = (struct pipes){
 		.size = size,
 		.limit = limit,
 		.bufs = bufs,
-		.tally = tally,
+		.stats = stats,
 		.loop = loop,
 	};
-	spares_init(&ps->spares, loop, pipe_drop);
+	freelist_init(&ps->freelist, loop, pipe_drop);
 	list_init(&ps->stalled);
 }
 
 /* Closes the free ones. Return: how many. */
 unsigned pipes_close_free(struct pipes *ps)
 {
-	return spares_drop_all(&ps->spares);
+	return freelist_drop_all(&ps->freelist);
 }
 
 /* All that were taken must have been given back. */
 void pipes_fini(struct pipes *ps)
 {
-	spares_fini(&ps->spares);
+	freelist_fini(&ps->freelist);
 }
 
 /*
@@ -98,7 +98,7 @@ static int grow(int fd, size_t want)
 {
 	int got;
 
-	for (; want >= PIPE_LEAST; want /= 2) {
+	for (; want >= PIPE_SIZE_MIN; want /= 2) {
 		got = fcntl(fd, F_SETPIPE_SZ, (int)want);
 		if (got >= 0)
 			return got;
@@ -108,7 +108,7 @@ static int grow(int fd, size_t want)
 }
 
 /* Opens one as large as it may be. Return: FALLBACK_none, or why there is none. */
-static enum tally_fallback open_pipe(size_t want, int fd[2], size_t *size)
+static enum relay_fallback open_pipe(size_t want, int fd[2], size_t *size)
 {
 	int got;
 
@@ -123,7 +123,7 @@ static enum tally_fallback open_pipe(size_t want, int fd[2], size_t *size)
 		}
 	}
 	got = grow(fd[1], want);
-	if (got < PIPE_LEAST) {
+	if (got < PIPE_SIZE_MIN) {
 		close_fd(fd[0]);
 		close_fd(fd[1]);
 		return FALLBACK_pipe_quota;
@@ -132,12 +132,12 @@ static enum tally_fallback open_pipe(size_t want, int fd[2], size_t *size)
 	return FALLBACK_none;
 }
 
-static enum tally_fallback pipe_new(struct pipes *ps, struct pipe **ret)
+static enum relay_fallback pipe_new(struct pipes *ps, struct pipe **ret)
 {
 	struct pipe *p;
 	size_t size;
 	int fd[2];
-	enum tally_fallback why = open_pipe(ps->size, fd, &size);
+	enum relay_fallback why = open_pipe(ps->size, fd, &size);
 
 	if (why)
 		return why;
@@ -149,21 +149,21 @@ static enum tally_fallback pipe_new(struct pipes *ps, struct pipe **ret)
 	}
 	p->conduit.ops = &pipe_ops;
 	p->conduit.size = size;
-	p->conduit.tally = ps->tally;
+	p->conduit.stats = ps->stats;
 	p->home = ps;
 	p->out = fd[0];
 	p->in = fd[1];
 	list_init(&p->node);
 	ps->n++;
-	counter_add(&ps->tally->pipes_made, 1);
-	counter_add(&ps->tally->pipes_now, 1);
+	counter_add(&ps->stats->pipes_made, 1);
+	counter_add(&ps->stats->pipes_now, 1);
 	*ret = p;
 	return FALLBACK_none;
 }
 
 static struct pipe *free_pipe(struct pipes *ps)
 {
-	struct list *node = spare_take(&ps->spares);
+	struct list *node = freelist_take(&ps->freelist);
 
 	return node ? container_of(node, struct pipe, node) : NULL;
 }
@@ -187,20 +187,20 @@ static struct pipe *stalled_pipe(struct pipes *ps)
 
 static void lend(struct pipes *ps, struct pipe *p, struct conduit **holder)
 {
-	struct tally *t = ps->tally;
+	struct relay_stats *t = ps->stats;
 
 	p->holder = holder;
 	*holder = &p->conduit;
 	probe(borrow, p, true, p->conduit.size);
 	counter_add(&t->pipes_lent, 1);
 	counter_add(&t->pipes_out, 1);
-	counter_max(&t->pipes_out_most, counter_read(&t->pipes_out));
+	counter_max(&t->pipes_out_max, counter_read(&t->pipes_out));
 }
 
 /* A new one if the share and the kernel allow. Return: as pipe_take(). */
-static enum tally_fallback try_new(struct pipes *ps, struct pipe **ret)
+static enum relay_fallback try_new(struct pipes *ps, struct pipe **ret)
 {
-	enum tally_fallback why;
+	enum relay_fallback why;
 
 	if (ps->n >= ps->limit)
 		return FALLBACK_pipe_share;
@@ -224,10 +224,10 @@ static enum tally_fallback try_new(struct pipes *ps, struct pipe **ret)
  *
  * Return: FALLBACK_none, or why there is none.
  */
-enum tally_fallback pipe_take(struct pipes *ps, struct conduit **holder)
+enum relay_fallback pipe_take(struct pipes *ps, struct conduit **holder)
 {
 	struct pipe *p = free_pipe(ps);
-	enum tally_fallback why = FALLBACK_none;
+	enum relay_fallback why = FALLBACK_none;
 
 	if (!p)
 		why = try_new(ps, &p);
@@ -245,13 +245,13 @@ void pipe_give(struct pipe *p)
 	struct pipes *ps = p->home;
 
 	probe(give, p, true, p->conduit.held);
-	counter_sub(&ps->tally->pipes_out, 1);
+	counter_sub(&ps->stats->pipes_out, 1);
 	list_remove(&p->node);
 	if (p->conduit.held) {
 		pipe_free(p);
 		return;
 	}
-	spare_give(&ps->spares, &p->node);
+	freelist_give(&ps->freelist, &p->node);
 }
 
 /* Notes that its sink refuses bytes: from now on it may be spilled. */
@@ -273,7 +273,7 @@ size_t pipes_probe(struct pipes *ps)
 
 	if (pipe_new(ps, &p))
 		return 0;
-	spare_give(&ps->spares, &p->node);
+	freelist_give(&ps->freelist, &p->node);
 	return p->conduit.size;
 }
 

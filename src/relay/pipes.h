@@ -6,11 +6,11 @@
 #define RELAY_PIPES_H
 
 #include "relay/bufs.h"
-#include "relay/spares.h"
+#include "relay/freelist.h"
 
 /* A pipe with less room than 16 pages costs more calls than it saves copies. */
-#define PIPE_LEAST 65536
-#define PIPE_MOST  (1 << 30)
+#define PIPE_SIZE_MIN 65536
+#define PIPE_SIZE_MAX (1 << 30)
 
 /* Bytes of its size for which a pipe has a slot. */
 #define PIPE_SLOT 4096
@@ -18,7 +18,7 @@
 /**
  * struct pipe - a kernel pipe
  * @in, @out:	write end and read end, both nonblocking
- * @node:	in pipes.spares, in pipes.stalled, or in neither
+ * @node:	in pipes.freelist, in pipes.stalled, or in neither
  * @holder:	the pointer through which its borrower holds it, so that a
  *		pipe can be taken from a lane whose sink has stalled
  * @broken:	some of its bytes were lost on the way out of it
@@ -36,7 +36,7 @@ struct pipe {
 
 /**
  * struct pipes - the store
- * @spares:	the free ones
+ * @freelist:	the free ones
  * @stalled:	lent, and the sink refuses bytes; the longest stalled first
  * @size:	bytes wished for a pipe
  * @limit:	how many there may be at once, free or lent
@@ -47,22 +47,22 @@ struct pipe {
  * @loop:	the thread's; its count of turns measures age without a clock
  */
 struct pipes {
-	struct spares spares;
+	struct freelist freelist;
 	struct list stalled;
 	size_t size;
 	unsigned limit, n;
 	unsigned holdoff;
-	enum tally_fallback refused;
+	enum relay_fallback refused;
 	struct bufs *bufs;
-	struct tally *tally;
+	struct relay_stats *stats;
 	struct loop *loop;
 };
 
 void pipes_init(struct pipes *ps, size_t size, unsigned limit,
-		struct bufs *bufs, struct tally *tally, struct loop *loop);
+		struct bufs *bufs, struct relay_stats *stats, struct loop *loop);
 void pipes_fini(struct pipes *ps);
 
-enum tally_fallback pipe_take(struct pipes *ps, struct conduit **holder);
+enum relay_fallback pipe_take(struct pipes *ps, struct conduit **holder);
 void pipe_give(struct pipe *p);
 void pipe_stalls(struct pipe *p);
 unsigned pipes_close_free(struct pipes *ps);

@@ -30,8 +30,8 @@
 #define STARVED_MS 10
 
 /* The pauses between two looks at whether a peer has acknowledged all. */
-#define UNSENT_FIRST_MS 1
-#define UNSENT_MOST_MS	64
+#define OUTQ_FIRST_MS 1
+#define OUTQ_MAX_MS   64
 
 static struct relay *relay_of(struct side *s)
 {
@@ -88,16 +88,16 @@ static bool gone_is_told(struct relay *r, unsigned gone)
 	uint64_t now = now_ns(), due = r->give_up_ns;
 	bool passed = l->state == LANE_SHUT || l->state == LANE_ENDED;
 
-	if (passed && !sock_unsent(r->side[!gone].watch.fd))
+	if (passed && !sock_outq(r->side[!gone].watch.fd))
 		return true;
 	if (now >= r->give_up_ns) {
 		r->stop = RELAY_LINGERED;
 		return true;
 	}
 	if (passed) { /* an acknowledgement is announced by nothing */
-		r->wait_ms = r->wait_ms ? 2 * r->wait_ms : UNSENT_FIRST_MS;
-		if (r->wait_ms > UNSENT_MOST_MS)
-			r->wait_ms = UNSENT_MOST_MS;
+		r->wait_ms = r->wait_ms ? 2 * r->wait_ms : OUTQ_FIRST_MS;
+		if (r->wait_ms > OUTQ_MAX_MS)
+			r->wait_ms = OUTQ_MAX_MS;
 		if (now + r->wait_ms * NS_PER_MS < due)
 			due = now + r->wait_ms * NS_PER_MS;
 	}
@@ -120,15 +120,15 @@ static bool pump_is_over(struct relay *r)
 static void pump_unlink(struct relay *r)
 {
 	loop_untimer(r->env->loop, &r->timer);
-	loop_untimer(r->env->loop, &r->quiet);
-	doubt_settle(&r->side[0].watch);
-	doubt_settle(&r->side[1].watch);
+	loop_untimer(r->env->loop, &r->idle);
+	recheck_cancel(&r->side[0].watch);
+	recheck_cancel(&r->side[1].watch);
 	list_remove(&r->job.node);
 }
 
 static void pump_end(struct relay *r)
 {
-	enum tally_drop why = r->stop == RELAY_RUNS	  ? DROP_sink_gone
+	enum relay_drop why = r->stop == RELAY_RUNS	  ? DROP_sink_gone
 			      : r->stop == RELAY_LINGERED ? DROP_source_reset
 							  : DROP_stopped;
 
@@ -151,8 +151,8 @@ void pump_run(struct job *j)
 	bool more;
 
 	r->starved = false;
-	if (r->quiet_unset)
-		quiet_begin(r);
+	if (r->idle_unarmed)
+		idle_start(r);
 	/* First: what it has eaten, a read shows as 0 (K20). */
 	for (unsigned i = 0; i < 2; i++)
 		if (r->lane[i].write_failed)

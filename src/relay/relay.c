@@ -27,13 +27,13 @@ int relay_env_init(struct relay_env *env, struct loop *loop, size_t buf_size,
 	*env = (struct relay_env){
 		.loop = loop,
 		.mode = RELAY_SPLICE,
-		.share = DEFAULT_SHARE,
+		.budget = DEFAULT_BUDGET,
 		.linger_ms = DEFAULT_LINGER_MS,
 		.discard_max = DEFAULT_DISCARD_MAX,
 	};
-	pipes_init(&env->pipes, pipe_size, pipe_limit, &env->bufs, &env->tally,
+	pipes_init(&env->pipes, pipe_size, pipe_limit, &env->bufs, &env->stats,
 		   loop);
-	return bufs_init(&env->bufs, buf_size, &env->tally, loop);
+	return bufs_init(&env->bufs, buf_size, &env->stats, loop);
 }
 
 /* All relays must be done. */
@@ -64,8 +64,8 @@ void relay_init(struct relay *r, struct relay_env *env)
 		.first_gone = -1,
 	};
 	list_init(&r->job.node);
-	list_init(&r->side[0].watch.doubt);
-	list_init(&r->side[1].watch.doubt);
+	list_init(&r->side[0].watch.recheck);
+	list_init(&r->side[1].watch.recheck);
 }
 
 /**
@@ -83,8 +83,8 @@ void relay_start(struct relay *r, void (*done)(struct relay *))
 	if (r->env->engine)
 		r->env->engine->ops->start(r);
 	if (r->env->refused)
-		counter_add(&r->env->tally.fallbacks[r->env->refused], 1);
-	quiet_begin(r);
+		counter_add(&r->env->stats.fallbacks[r->env->refused], 1);
+	idle_start(r);
 	loop_soon(r->env->loop, &r->job);
 }
 

@@ -26,10 +26,10 @@ enum relay_mode {
  * struct relay_env - what the relays of one thread share
  * @engine:	what takes lanes over from the pump, NULL without: see engine.h
  * @refused:	why there is none though @mode asks for one, an enum
- *		tally_fallback
+ *		relay_fallback
  * @mode:	which conduit a lane borrows when nothing forbids it
  * @own_pipes:	a lane keeps its pipe until the relay ends
- * @share:	bytes that a lane reads in a turn before the others have theirs
+ * @budget:	bytes that a lane reads in a turn before the others have theirs
  * @idle_ms:	a relay ends when no byte has moved for so long; 0 is never
  * @half_close_ms: the same, once one side has said FIN
  * @linger_ms:	once a side is gone: how long the other side has to take what
@@ -39,14 +39,14 @@ enum relay_mode {
  */
 struct relay_env {
 	struct loop *loop;
-	struct tally tally;
+	struct relay_stats stats;
 	struct bufs bufs;
 	struct pipes pipes;
 	struct engine *engine;
-	enum tally_fallback refused;
+	enum relay_fallback refused;
 	enum relay_mode mode;
 	bool own_pipes;
-	size_t share;
+	size_t budget;
 	unsigned idle_ms, half_close_ms;
 	unsigned linger_ms;
 	size_t discard_max;
@@ -63,7 +63,7 @@ struct relay_env {
  * @gone:	its connection is dead; @error tells how, once it is known
  * @failed:	it is gone for us, not for TCP: no end will be read behind what
  *		has arrived
- * @cut:	the last write to it took less than it was given, out of a pipe,
+ * @short_write:	the last write to it took less than it was given, out of a pipe,
  *		and nothing has told why yet
  * @error:	positive errno, 0 if it is not known: then it was a RST
  * @read_before: bytes that the owner had read from it before the start
@@ -71,7 +71,7 @@ struct relay_env {
 struct side {
 	struct watch watch;
 	uint8_t index;
-	bool local, urgent, fin, gone, failed, cut;
+	bool local, urgent, fin, gone, failed, short_write;
 	int error;
 	uint64_t read_before;
 };
@@ -108,11 +108,11 @@ enum lane_state {
  * @state:	see above
  * @no_pipe:	this socket pair has refused splice(2): use buffers
  * @urgent:	holds an urgent byte, @urgent_byte, and nothing else
- * @use_pipe:	for auto: what to borrow next, and @why, an enum tally_choice;
+ * @use_pipe:	for auto: what to borrow next, and @why, an enum relay_choice;
  *		@run fills in a row spoke against it, for the reason @run_of;
- *		@wary: how often pipes turned out to be for nothing
+ *		@backoff: how often pipes turned out to be for nothing
  * @no_pipe_before: for auto: no pipe until so many bytes were read
- * @went_on:	for auto: the source has not been found empty since the last fill
+ * @more_expected:	for auto: the source has not been found empty since the last fill
  * @full_since:	for auto: on buffers, bytes read when a fill was last a small one;
  *		on pipes, when it changed to them
  * @read:	bytes that its source said, and that we read
@@ -128,8 +128,8 @@ struct lane {
 	bool no_pipe;
 	bool urgent;
 	unsigned char urgent_byte;
-	bool use_pipe, went_on;
-	uint8_t why, run, run_of, wary;
+	bool use_pipe, more_expected;
+	uint8_t why, run, run_of, backoff;
 	uint64_t no_pipe_before, full_since;
 	uint64_t read, delivered, by_pipe;
 };
@@ -146,12 +146,12 @@ enum relay_stop {
 /**
  * struct relay - one relayed connection, embedded in its owner
  * @timer:	asks again: for memory, or whether a peer has all its bytes
- * @quiet:	looks whether bytes move; @quiet_moved: how many had when it
- *		last looked, and @quiet_looks times before
+ * @idle:	looks whether bytes move; @idle_moved: how many had when it
+ *		last looked, and @idle_checks times before
  * @give_up_ns:	when to stop asking, 0 if no side is gone
  * @wait_ms:	the pause before it next asks
  * @starved:	something could not be done for want of memory
- * @quiet_unset: of that: @quiet is to be set
+ * @idle_unarmed: of that: @idle is to be set
  * @first_gone:	which side was gone first, -1 if none is
  * @stop:	whether it ended other than by its peers' ends
  * @done:	called exactly once after relay_start(), between batches, with
@@ -162,13 +162,13 @@ struct relay {
 	struct side side[2];
 	struct lane lane[2];
 	struct job job;
-	struct timer timer, quiet;
-	uint64_t quiet_moved;
+	struct timer timer, idle;
+	uint64_t idle_moved;
 	uint64_t give_up_ns;
 	unsigned wait_ms;
-	bool starved, quiet_unset;
+	bool starved, idle_unarmed;
 	int8_t first_gone;
-	uint8_t quiet_looks;
+	uint8_t idle_checks;
 	enum relay_stop stop;
 	void (*done)(struct relay *r);
 };
@@ -180,10 +180,10 @@ struct relay {
 static inline bool relay_is_unlinked(const struct relay *r)
 {
 	for (unsigned i = 0; i < 2; i++)
-		if (!list_empty(&r->side[i].watch.doubt) || r->lane[i].own)
+		if (!list_empty(&r->side[i].watch.recheck) || r->lane[i].own)
 			return false;
 	return list_empty(&r->job.node) && !timer_is_set(&r->timer) &&
-	       !timer_is_set(&r->quiet);
+	       !timer_is_set(&r->idle);
 }
 
 /* How a side ended, for who wants to tell. */

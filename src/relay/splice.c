@@ -20,7 +20,7 @@ static ssize_t splice_fill(struct conduit *c, int fd)
 	ssize_t n = splice(fd, NULL, to_pipe(c)->in, NULL, c->size,
 			   SPLICE_F_NONBLOCK);
 
-	tally_call(&c->tally->splice_in, n > 0 ? (uint64_t)n : 0);
+	relay_call(&c->stats->splice_in, n > 0 ? (uint64_t)n : 0);
 	if (n < 0)
 		return -errno;
 	c->held = (size_t)n;
@@ -35,7 +35,7 @@ static ssize_t splice_drain(struct conduit *c, int fd)
 	if (to_pipe(c)->broken)
 		return -EIO;
 	n = splice(to_pipe(c)->out, NULL, fd, NULL, c->held, SPLICE_F_NONBLOCK);
-	tally_call(&c->tally->splice_out, n > 0 ? (uint64_t)n : 0);
+	relay_call(&c->stats->splice_out, n > 0 ? (uint64_t)n : 0);
 	if (n < 0)
 		return -errno;
 	c->held -= (size_t)n;
@@ -62,7 +62,7 @@ static bool read_out(struct pipe *p, struct buf *b)
 	while (c->held) {
 		ssize_t n = read(p->out, b->data + b->conduit.held, c->held);
 
-		tally_call(&c->tally->spill, n > 0 ? (uint64_t)n : 0);
+		relay_call(&c->stats->spill, n > 0 ? (uint64_t)n : 0);
 		if (n < 0 && errno == EINTR)
 			continue;
 		if (n <= 0)
@@ -93,7 +93,7 @@ int pipe_spill(struct pipe *p, struct bufs *bufs)
 	if (!read_out(p, b)) {
 		/* Nobody has seen this happen; but then, no silent hole. */
 		p->broken = b->conduit.held;
-		counter_add(&p->conduit.tally->dropped[DROP_pipe_broken],
+		counter_add(&p->conduit.stats->dropped[DROP_pipe_broken],
 			    b->conduit.held);
 		buf_give(b);
 		return p->broken ? -EIO : -ENOMEM;

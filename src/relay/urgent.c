@@ -33,10 +33,10 @@
  */
 bool urgent_look(struct relay *r, struct side *from)
 {
-	bool fresh = from->watch.ready & LOOP_FRESH;
+	bool fresh = from->watch.ready & WATCH_UNREAD;
 	short unread;
 
-	watch_clear(&from->watch, LOOP_FRESH);
+	watch_clear(&from->watch, WATCH_UNREAD);
 	if (fresh || from->urgent || from->watch.ready & EPOLLRDHUP)
 		return true;
 	unread = sock_unread(from->watch.fd);
@@ -51,7 +51,7 @@ static ssize_t take_byte(struct relay *r, unsigned i)
 	struct lane *l = &r->lane[i];
 	ssize_t n = recv(r->side[i].watch.fd, &l->urgent_byte, 1, 0);
 
-	tally_call(&r->env->tally.recv, n > 0 ? 1 : 0);
+	relay_call(&r->env->stats.recv, n > 0 ? 1 : 0);
 	if (n < 0)
 		return -errno;
 	l->urgent = n == 1;
@@ -87,7 +87,7 @@ ssize_t urgent_drain(struct relay *r, unsigned i)
 	ssize_t n = send(r->side[!i].watch.fd, &l->urgent_byte, 1,
 			 MSG_OOB | MSG_NOSIGNAL);
 
-	tally_call(&r->env->tally.send, n > 0 ? 1 : 0);
+	relay_call(&r->env->stats.send, n > 0 ? 1 : 0);
 	if (n < 0)
 		return -errno;
 	l->urgent = false;

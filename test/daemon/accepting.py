@@ -74,7 +74,7 @@ def what_finds_dead_peers_is_set_on_the_sockets_of_clients_from_the_start(t):
         exchange(client, server, 1, 1000)
         ours, others = ends_of(t, s, client)
         equal((keepalive(ours), user_timeout(ours)), (kept, ms), f"of the client, with {options}")
-        # Its keepalive comes once it has lasted: see test/unit/sweep.c.
+        # Its keepalive comes once it has lasted: see test/unit/dead_peer.c.
         equal((keepalive(others), user_timeout(others)), (None, ms), f"of the target, with {options}")
 
 

@@ -301,7 +301,7 @@ def reports_that_stdout_does_not_take_are_counted(t):
 def pipes_that_no_connection_asked_for_are_not_lent(t):
     s = t.forward("127.0.0.1:9")
     p = s.stop()["pipes"]
-    equal((p["lent"], p["out_most"]), (0, 0), "lent, and most lent at once")
+    equal((p["lent"], p["out_max"]), (0, 0), "lent, and most lent at once")
 
 
 @test(each=[{"mode": "splice", "workers": 1}])
@@ -319,7 +319,7 @@ def pipes_are_lent_and_come_back(t):
         send_until_full(server, 2, quiet=0.05)
     p = s.stats_when(lambda totals: totals["pipes"]["out"] == 5)["pipes"]
     equal(p["out"], 5, "lent to five whose readers do not read")
-    check(p["out_most"] >= 5 and p["now"] >= 5, p)
+    check(p["out_max"] >= 5 and p["now"] >= 5, p)
 
 
 if __name__ == "__main__":

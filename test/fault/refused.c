@@ -52,7 +52,7 @@ static void carry(struct wire *w)
 }
 
 /* Only for the one reason, and once a lane that was refused. */
-static void expect_counted(const struct tally *t, enum tally_fallback why,
+static void expect_counted(const struct relay_stats *t, enum relay_fallback why,
 			   unsigned lanes)
 {
 	for (int i = 1; i < FALLBACKS; i++)
@@ -89,7 +89,7 @@ START_TEST(what_splice_refuses_goes_by_buffer_and_is_counted)
 			ck_assert_uint_lt(l->by_pipe, BULK);
 	}
 	ck_assert_uint_eq(lanes, once ? 1 : 2);
-	expect_counted(&g.env.tally,
+	expect_counted(&g.env.stats,
 		       refusal.call == FAULT_splice_in ? FALLBACK_splice_in
 						       : FALLBACK_splice_out,
 		       lanes);

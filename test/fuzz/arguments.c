@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/option_table.h"
+#include "conf/option_table.h"
 #include "fuzz/fuzz.h"
 #include "relay/engine.h"
 
@@ -78,7 +78,7 @@ static void check_keepalive(const struct keepalive *k)
 			k->count <= 127);
 }
 
-static void check_tuning(const struct tuning *t)
+static void check_tuning(const struct sockopts *t)
 {
 	check_keepalive(&t->keepalive);
 	promise(!t->rcvbuf || t->rcvbuf >= 4096);
@@ -116,14 +116,15 @@ static void check_printed(const struct conf *c)
 static void check_conf(const struct conf *c)
 {
 	promise(c->mode <= RELAY_AUTO || engine_of(c->mode));
-	promise(c->pipe_size >= PIPE_LEAST && c->pipe_size <= PIPE_MOST);
+	promise(c->pipe_size >= PIPE_SIZE_MIN && c->pipe_size <= PIPE_SIZE_MAX);
 	promise(c->buffer_size >= 4096 && c->buffer_size <= 16 << 20);
 	promise(c->workers >= 1 && c->workers <= 1024);
 	promise(c->connect_timeout_ms > 0);
 	promise(!c->dead_timeout_ms || c->dead_timeout_ms >= 130000);
 	promise(c->log_level <= LOG_DEBUG && c->stats <= STATS_JSON);
-	check_tuning(&c->tuning);
-	promise(c->look_us <= 100000 && (!c->look_adapts || c->look_us));
+	check_tuning(&c->sockopts);
+	promise(c->busy_poll_us <= 100000 &&
+		(!c->busy_poll_adapts || c->busy_poll_us));
 	check_printed(c);
 	promise(c->n_rules > 0);
 	for (unsigned i = 0; i < c->n_rules; i++)

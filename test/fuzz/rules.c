@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/conf.h"
+#include "conf/conf.h"
 #include "fuzz/fuzz.h"
 
 #define BOM "\xef\xbb\xbf"

@@ -15,7 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/parse.h"
+#include "conf/parse.h"
 #include "fuzz/fuzz.h"
 
 const char *const fuzz_words[] = {
@@ -186,7 +186,7 @@ static void check_port(const char *text, struct reading plain, unsigned least)
 
 static void check_host(const char *text, size_t len)
 {
-	char got[HOST_MOST];
+	char got[HOST_LEN_MAX];
 	const char *why;
 	size_t n;
 
@@ -220,7 +220,7 @@ static void check_endpoint(const char *text,
 			   bool target)
 {
 	struct endpoint got, again;
-	char written[HOST_MOST + 16];
+	char written[HOST_LEN_MAX + 16];
 	const char *why;
 
 	memset(&got, UNTOUCHED, sizeof(got));

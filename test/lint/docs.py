@@ -120,7 +120,7 @@ def probes():
 
 
 def reasons():
-    names = re.search(r"define TALLY_FALLBACKS\(X\)(.*?)\n\n", pathlib.Path(thing).read_text(), re.S)[1]
+    names = re.search(r"define RELAY_FALLBACKS\(X\)(.*?)\n\n", pathlib.Path(thing).read_text(), re.S)[1]
     return ({f"{n} {name}" for n, name in enumerate(re.findall(r"X\((\w+),", names), 1)},
             {" ".join(m) for m in re.findall(r'@why\[(\d+)\] = "(\w+)";', text)})
 

@@ -6,7 +6,7 @@ import pathlib
 import re
 import sys
 
-LAYERS = ["base", "net", "relay", "daemon"]
+LAYERS = ["base", "net", "relay", "conf", "proxy", "daemon"]
 src = pathlib.Path(sys.argv[1], "src")
 bad = []
 

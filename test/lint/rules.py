@@ -75,7 +75,7 @@ RULES = {
     "sockets": lambda: only(r"net/.*|relay/(copy|lane|urgent)\.c",
                             "recv(from|m?msg)?|send(to|m?msg|file)?"),
     "exit": lambda: only(r"daemon/main\.c", "exit|_exit|_Exit|quick_exit|abort|errx?"),
-    "log": lambda: only(r"daemon/.*|base/log\.[ch]", r"log_\w+|v?syslog|perror|v?printf|v?dprintf"),
+    "log": lambda: only(r"(conf|proxy|daemon)/.*|base/log\.[ch]", r"log_\w+|v?syslog|perror|v?printf|v?dprintf"),
     "marks": marks,
     "licence": licence,
     "width": width,

@@ -121,7 +121,7 @@ void check_turn(void)
 static void check_pools(void)
 {
 	unsigned pipes = 0, bufs = 0, open = 0;
-	const struct tally *t = &world.env.tally;
+	const struct relay_stats *t = &world.env.stats;
 
 	for (unsigned i = 0; i < world.runs * 2; i++) {
 		const struct relay *r = world.run[i / 2].relay;
@@ -141,28 +141,28 @@ static void check_pools(void)
 	if (counter_read(&t->pipes_out) != pipes ||
 	    counter_read(&t->buffers_now) != bufs ||
 	    counter_read(&t->pipes_now) != open ||
-	    open != pipes + world.env.pipes.spares.n)
+	    open != pipes + world.env.pipes.freelist.n)
 		sim_fail("%lu pipes and %lu buffers are lent, %u and %u used; "
 			 "%u pipes are open, %u of them free",
 			 ul(counter_read(&t->pipes_out)),
 			 ul(counter_read(&t->buffers_now)), pipes, bufs, open,
-			 world.env.pipes.spares.n);
+			 world.env.pipes.freelist.n);
 	if (open > world.rules.pipe_limit)
 		sim_fail("%u pipes are open", open);
 }
 
-/* Fails if a count of the tally is not what the kernel has seen. */
-static void check_count(const char *what, const struct tally_call *c,
+/* Fails if a count of the stats is not what the kernel has seen. */
+static void check_count(const char *what, const struct relay_call *c,
 			uint64_t seen)
 {
 	if (counter_read(&c->bytes) != seen)
-		sim_fail("the tally says %lu bytes of %s, and it is %lu",
+		sim_fail("the stats says %lu bytes of %s, and it is %lu",
 			 ul(counter_read(&c->bytes)), what, ul(seen));
 }
 
 void check_books(void)
 {
-	const struct tally *t = &world.env.tally;
+	const struct relay_stats *t = &world.env.stats;
 	uint64_t in, out;
 
 	check_pools();
@@ -181,7 +181,7 @@ void check_books(void)
 			out += held(&world.run[i].relay->lane[0]) +
 			       held(&world.run[i].relay->lane[1]);
 	if (in != out)
-		sim_fail("the tally does not add up: %lu bytes in, %lu out",
+		sim_fail("the stats does not add up: %lu bytes in, %lu out",
 			 ul(in), ul(out));
 }
 

@@ -33,15 +33,15 @@ MUTANTS = [
     ('short_recv_forgets_the_end', LANE,  # K32
      'if (from->watch.ready & LOOP_ENDING) {', 'if (0) {'),
     ('short_splice_before_a_fin_is_the_last', LANE,
-     'if (c->ops->short_is_empty && !from->gone && !from->cut)', 'if (!from->gone && !from->cut)'),
+     'if (c->ops->short_is_empty && !from->gone && !from->short_write)', 'if (!from->gone && !from->short_write)'),
     ('short_recv_forgets_the_mark', LANE,  # K32
-     'if (!urgent)\n\t\t\tlane_came_short', 'if (1)\n\t\t\tlane_came_short'),
+     'if (!urgent)\n\t\t\tlane_short_read', 'if (1)\n\t\t\tlane_short_read'),
     ('short_splice_taken_for_drained', SPLICE,  # K1
      '.is_pipe = true,', '.is_pipe = true, .short_is_empty = true,'),
-    ('short_splice_is_never_asked_about', LOOP, 'if (doubts_turn(&loop->doubts, timeout_ms != 0))', 'if (0)'),
-    ('the_first_tick_is_the_last', 'net/doubt.c', 'few || !tick_later(ds, now_ns())', '!few && !tick_later(ds, now_ns())'),
-    ('a_doubt_is_asked_about_but_not_told', 'net/doubt.c', 'watch_report(w[i], ready | LOOP_REST);', ';'),
-    ('a_relay_leaves_its_doubts_behind', PUMP, '\tdoubt_settle(&r->side[0].watch);\n', ''),
+    ('short_splice_is_never_asked_about', LOOP, 'if (recheck_turn(&loop->recheck, timeout_ms != 0))', 'if (0)'),
+    ('the_first_tick_is_the_last', 'net/recheck.c', 'few || !tick_later(ds, now_ns())', '!few && !tick_later(ds, now_ns())'),
+    ('a_doubt_is_asked_about_but_not_told', 'net/recheck.c', 'watch_report(w[i], ready | WATCH_RECHECKED);', ';'),
+    ('a_relay_leaves_its_doubts_behind', PUMP, '\trecheck_cancel(&r->side[0].watch);\n', ''),
     ('pipe_is_topped_up', LANE,  # K2
      '		if (lane_held(l))\n			step = lane_drain',
      '		if (lane_held(l) && r->side[!i].watch.ready & LOOP_WRITABLE)\n			step = lane_drain'),
@@ -56,11 +56,11 @@ MUTANTS = [
     ('error_that_a_write_ate_is_forgotten', LANE,  # K20
      '	side_gone(r, !i, err);\n	return STEP_WAIT;', '	side_gone(r, !i, 0);\n	return STEP_WAIT;'),
     ('a_reset_that_a_splice_ate_is_a_fin', LANE, 'if (err == EPIPE && !to->error &&', 'if (0 &&'),
-    ('a_reset_that_a_splice_ate_is_a_fin_to_the_reader', LANE, 'if (from->cut &&', 'if (0 &&'),
+    ('a_reset_that_a_splice_ate_is_a_fin_to_the_reader', LANE, 'if (from->short_write &&', 'if (0 &&'),
     ('enotconn_of_shutdown_is_an_error', LANE, 'errno == ENOTCONN ? 0 : errno', 'errno'),
     ('reset_after_fin_goes_unseen', PUMP, 'if (ready & EPOLLERR ||', 'if (0 ||'),
     ('reset_without_waiting_for_the_peer', PUMP,  # K30
-     'if (passed && !sock_unsent(r->side[!gone].watch.fd))', 'if (passed)'),
+     'if (passed && !sock_outq(r->side[!gone].watch.fd))', 'if (passed)'),
     ('reset_drops_what_came_before', LANE,
      'watch_set(&s->watch, LOOP_READABLE); /* for what came before its end */',
      'lane_drop(r, &r->lane[i], DROP_sink_gone); r->lane[i].state = LANE_ENDED;'),
@@ -84,7 +84,7 @@ MUTANTS = [
      'sock_at_mark(from->watch.fd)) {', '0) {'),
     ('urgent_is_not_in_line', 'net/sock.c', ': set(fd, SOL_SOCKET, SO_OOBINLINE, 1);', ': 0;'),
     # room, memory, turns
-    ('share_without_limit', LANE, 'else if (l->read >= share)', 'else if (0)'),
+    ('share_without_limit', LANE, 'else if (l->read >= budget)', 'else if (0)'),
     ('rest_of_the_share_is_forgotten', PUMP, '	else if (more)\n		loop_again', '	else if (0)\n		loop_again'),
     ('goes_to_the_back_without_need', LANE, 'return full && r->side[i].watch.ready & LOOP_READABLE;', 'return full || lane_held(l);'),
     ('want_of_memory_is_an_end', 'base/shortage.h', 'return err == ENOMEM || err == ENOBUFS;', 'return 0;'),
@@ -100,8 +100,8 @@ MUTANTS = [
     ('more_pipes_than_the_share', PIPES, 'if (ps->n >= ps->limit)', 'if (ps->n > ps->limit)'),
     # deadlines
     ('a_deadline_is_not_armed_anew', LOOP, 'if (arm(loop)) /*', 'if (0) /*'),
-    ('silence_is_noticed_too_early', 'relay/quiet.c', '++r->quiet_looks <= QUIET_PARTS', '++r->quiet_looks < QUIET_PARTS'),
-    ('silence_is_never_noticed', 'relay/quiet.c', 'r->quiet_looks = 0;\n	r', 'r->quiet_looks = 0;\n	if (0) r'),
+    ('silence_is_noticed_too_early', 'relay/idle.c', '++r->idle_checks <= IDLE_PARTS', '++r->idle_checks < IDLE_PARTS'),
+    ('silence_is_never_noticed', 'relay/idle.c', 'r->idle_checks = 0;\n	r', 'r->idle_checks = 0;\n	if (0) r'),
 ]
 
 

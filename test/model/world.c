@@ -98,11 +98,11 @@ void world_open(const struct world_rules *rules)
 		sim_fail("no loop");
 	/* No schedule is so long that it would come to this: after the first
 	 * time that it asks, it ticks; until there is little to doubt. */
-	world.loop.doubts.asked_before -= 64;
-	world.loop.doubts.since_ns = sim.now_ns;
+	world.loop.recheck.polled_before -= 64;
+	world.loop.recheck.since_ns = sim.now_ns;
 	world.env.mode = rules->mode;
 	world.env.own_pipes = rules->own_pipes;
-	world.env.share = rules->sim.share;
+	world.env.budget = rules->sim.share;
 	world.env.linger_ms = LINGER_MS;
 	world.env.discard_max = DISCARD_MAX * rules->scale;
 	world.env.idle_ms = rules->idle_ms;
@@ -131,14 +131,14 @@ void world_start(void)
 /* Whether it sleeps until a tick settles its doubts. */
 static bool is_in_doubt(void)
 {
-	return timer_is_set(&world.loop.doubts.tick) && !sim_busy() &&
+	return timer_is_set(&world.loop.recheck.tick) && !sim_busy() &&
 	       !loop_pending(&world.loop);
 }
 
 bool world_busy(void)
 {
 	return sim_busy() || loop_pending(&world.loop) ||
-	       doubts_any(&world.loop.doubts);
+	       recheck_pending(&world.loop.recheck);
 }
 
 void world_turn(void)
@@ -283,7 +283,7 @@ void world_finish(bool read)
 void world_close(void)
 {
 	struct coverage *c = &world.seen;
-	const struct tally *t = &world.env.tally;
+	const struct relay_stats *t = &world.env.stats;
 
 	check_books();
 	c->by_pipe += counter_read(&t->splice_out.bytes);

@@ -38,59 +38,59 @@ TEST_S = 300      # one test, whatever meson's own limit is
 SUITES_S = 1800
 PROGRAMS = ('src/sluice', 'src/liblib.a')  # each test's own program is built when it is run
 
-FLOW, LISTENER, LISTENING, WORKER = 'daemon/flow.c', 'daemon/listener.c', 'daemon/listening.c', 'daemon/worker.c'
-SERVER, CIRCLE, SWEEP, PARSE = 'daemon/server.c', 'daemon/circle.c', 'daemon/sweep.c', 'daemon/parse.c'
-OPTIONS, OPTION_TABLE, OPTION_VALUE = 'daemon/options.c', 'daemon/option_table.c', 'daemon/option_value.c'
-CONNECT, TARGET, LOOKUP = 'daemon/connect.c', 'daemon/target.c', 'daemon/lookup.c'
-CONF_FILE, REPORT, LOG, PIPES = 'daemon/conf_file.c', 'daemon/report.c', 'base/log.c', 'relay/pipes.c'
+FLOW, LISTENER, LISTENING, WORKER = 'proxy/flow.c', 'proxy/acceptor.c', 'daemon/listen_socket.c', 'proxy/worker.c'
+SERVER, CIRCLE, SWEEP, PARSE = 'daemon/server.c', 'daemon/forward_loop.c', 'proxy/dead_peer.c', 'conf/parse.c'
+OPTIONS, OPTION_TABLE, OPTION_VALUE = 'conf/options.c', 'conf/option_table.c', 'conf/option_value.c'
+CONNECT, TARGET, LOOKUP = 'proxy/connect.c', 'proxy/target.c', 'daemon/lookup.c'
+CONF_FILE, REPORT, LOG, PIPES = 'conf/conf_file.c', 'daemon/report.c', 'base/log.c', 'relay/pipes.c'
 OUTPUT = 'base/output.c'
-NET, LOOK, DOUBT, LOOP = 'net/*.c', 'net/look.c', 'net/doubt.c', 'net/loop.c'
-QUIET, LIB = 'relay/quiet.c', 'lib.c'
-RING, RING_LANE = 'relay/uring/ring.c', 'relay/uring/lane.c'
+NET, LOOK, DOUBT, LOOP = 'net/*.c', 'net/busy_poll.c', 'net/recheck.c', 'net/loop.c'
+QUIET, LIB = 'relay/idle.c', 'lib.c'
+RING, RING_LANE = 'relay/uring/uring.c', 'relay/uring/uring_lane.c'
 OF_THE_RING = (RING, RING_LANE)
 
 # name, file under src or a pattern of files, what is there, what is put in its place, the tests that should find it
 MISTAKES = [
     # a doubt
-    ('all_doubts_but_the_first_are_forgotten', DOUBT, '		list_remove(&w[n]->doubt);', '		list_init(doubts);',
-     ['unit / doubt']),
-    ('a_poll_that_fails_finds_nothing', DOUBT, 'failed ? POLLIN :', 'failed ? 0 :', ['unit / doubt']),
+    ('all_doubts_but_the_first_are_forgotten', DOUBT, '		list_remove(&w[n]->recheck);', '		list_init(doubts);',
+     ['unit / recheck']),
+    ('a_poll_that_fails_finds_nothing', DOUBT, 'failed ? POLLIN :', 'failed ? 0 :', ['unit / recheck']),
     ('what_is_asked_about_is_not_waited_for', LOOP, 'timeout_ms != 0))\n		timeout_ms = 0;', 'timeout_ms != 0))\n		;',
-     ['unit / doubt']),
-    ('a_busy_loop_never_asks', DOUBT, '!sleeps && ++ds->turns < TURNS', '!sleeps', ['unit / doubt']),
-    ('a_busy_loop_asks_in_each_turn', DOUBT, '!sleeps && ++ds->turns < TURNS', '0', ['unit / doubt']),
-    ('it_never_ticks', DOUBT, 'if (now - ds->since_ns < OFTEN_MS * NS_PER_MS)', 'if (0)', ['unit / doubt']),
+     ['unit / recheck']),
+    ('a_busy_loop_never_asks', DOUBT, '!sleeps && ++ds->turns < TURNS', '!sleeps', ['unit / recheck']),
+    ('a_busy_loop_asks_in_each_turn', DOUBT, '!sleeps && ++ds->turns < TURNS', '0', ['unit / recheck']),
+    ('it_never_ticks', DOUBT, 'if (now - ds->since_ns < OFTEN_MS * NS_PER_MS)', 'if (0)', ['unit / recheck']),
     ('it_ticks_however_rare_doubts_are', DOUBT, 'if (now - ds->since_ns < OFTEN_MS * NS_PER_MS)', 'if (1)',
-     ['unit / doubt']),
-    ('it_never_stops_ticking', DOUBT, 'few || !tick_later', '!tick_later', ['unit / doubt']),
+     ['unit / recheck']),
+    ('it_never_stops_ticking', DOUBT, 'few || !tick_later', '!tick_later', ['unit / recheck']),
     ('the_last_tick_leaves_doubts', DOUBT, '!tick_later(ds, now_ns()))\n		ask(ds, &ds->old);',
-     '!tick_later(ds, now_ns()))\n		;', ['unit / doubt']),
+     '!tick_later(ds, now_ns()))\n		;', ['unit / recheck']),
     ('a_tick_asks_about_all', DOUBT, '	ask(ds, &ds->old);\n	list_take', '	ask(ds, &ds->old);\n	ask(ds, &ds->fresh);\n	list_take',
-     ['unit / doubt']),
-    ('what_was_wrongly_doubted_is_doubted_again', DOUBT, 'ready | LOOP_REST', 'ready', ['unit / short']),
-    ('an_edge_that_is_late_leaves_it_beyond_doubt', LOOP, 'watch_clear(w, LOOP_FRESH | LOOP_REST)', 'watch_clear(w, LOOP_FRESH)', ['unit / short']),
+     ['unit / recheck']),
+    ('what_was_wrongly_doubted_is_doubted_again', DOUBT, 'ready | WATCH_RECHECKED', 'ready', ['unit / short']),
+    ('an_edge_that_is_late_leaves_it_beyond_doubt', LOOP, 'watch_clear(w, WATCH_UNREAD | WATCH_RECHECKED)', 'watch_clear(w, WATCH_UNREAD)', ['unit / short']),
     ('edges_put_a_doubt_off_for_ever', DOUBT, '			return false;\n		if (w->unproven', '			return true;\n		if (w->unproven',
-     ['unit / doubt']),
-    ('a_read_until_eagain_proves_nothing', DOUBT, '	w->unproven = 0;', '	;', ['unit / doubt']),
-    ('an_edge_leaves_the_doubt', LOOP, '		doubt_settle(w);', '		;', ['unit / doubt']),
+     ['unit / recheck']),
+    ('a_read_until_eagain_proves_nothing', DOUBT, '	w->unproven = 0;', '	;', ['unit / recheck']),
+    ('an_edge_leaves_the_doubt', LOOP, '		recheck_cancel(w);', '		;', ['unit / recheck']),
     ('a_short_read_of_a_side_that_a_write_lost_is_its_last', 'relay/lane.c', 'short_is_empty && !from->gone && ', 'short_is_empty && ',
      ['model / model']),
     ('a_short_read_of_a_local_socket_is_trusted', 'relay/lane.c', 'from->failed || from->local ||', 'from->failed ||',
      ['abi / life']),
-    ('the_library_keeps_its_doubts_for_itself', LIB, '	doubts_turn(&s->loop.doubts, true);\n', '', ['abi / life']),
+    ('the_library_keeps_its_doubts_for_itself', LIB, '	recheck_turn(&s->loop.recheck, true);\n', '', ['abi / life']),
     # a wait
     ('looking_is_the_rule_whether_or_not_it_pays', LOOK, 'if (3 * awake_ns > 2 * l->asleep_ns) {', 'if (0) {',
-     ['unit / look']),
+     ['unit / busy_poll']),
     ('looking_never_pays', LOOK, 'if (3 * awake_ns > 2 * l->asleep_ns) {', 'if (1) {',
-     ['unit / look']),
+     ['unit / busy_poll']),
     ('sleep_is_never_compared_with_anew', LOOK, 'if (++l->stretches == STRETCHES)', 'if (0)',
-     ['unit / look']),
+     ['unit / busy_poll']),
     ('others_that_had_the_cpu_are_not_forgiven', LOOK, '		l->every /= 2;', '		;',
-     ['unit / look']),
+     ['unit / busy_poll']),
     ('others_that_had_the_cpu_before_count', LOOK, 'before = l->adapts ? switches() : 0;', 'before = 0;',
-     ['unit / look']),
-    ('others_that_take_the_cpu_do_not_matter', LOOK, '	if (crowded) {', '	if (0) {',
-     ['unit / look']),
+     ['unit / busy_poll']),
+    ('others_that_take_the_cpu_do_not_matter', LOOK, '	if (preempted) {', '	if (0) {',
+     ['unit / busy_poll']),
     ('it_does_not_look_unless_told', OPTION_TABLE, '.text_preset = "auto",', '.text_preset = "off",',
      ['daemon / sockets: unless told otherwise']),
     # a connection
@@ -110,7 +110,7 @@ MISTAKES = [
      ['daemon / resolving: silent server delays']),
     ('a_signal_does_not_end_the_wait', LOOKUP, '!l->failed && s->order == WORKER_RUN)', '!l->failed)',
      ['daemon / resolving: process 1']),
-    ('a_late_answer_may_lead_in_a_circle', LOOKUP, 'if (circle_is_found(s)) {', 'if (0) {', ['daemon / resolving: lead back']),
+    ('a_late_answer_may_lead_in_a_circle', LOOKUP, 'if (forward_loop_find(s)) {', 'if (0) {', ['daemon / resolving: lead back']),
     ('connect_timeout_is_ignored', CONNECT,
      'uint64_t ms = c->worker->conf->connect_timeout_ms;', 'uint64_t ms = 3600000;',
      ['daemon / connecting: given up']),
@@ -174,7 +174,7 @@ MISTAKES = [
      ['daemon / listening: for ever']),
     ('a_dead_socket_is_only_paused', LISTENER, 'if (accept_verdict(-err) == ACCEPT_GONE)', 'if (0)',
      ['daemon / listening: dies is replaced']),
-    ('a_new_interface_goes_unseen', LISTENER, '!timer_is_set(&l->pause) && listening_is_stale(l->socket)', '0',
+    ('a_new_interface_goes_unseen', LISTENER, '!timer_is_set(&l->pause) && listen_socket_is_stale(l->socket)', '0',
      ['daemon / addresses: made anew']),
     # listening
     ('one_port_is_tried', LISTENING, 'tries < PORT_TRIES_MAX', '0', ['daemon / addresses: chooses is free']),
@@ -185,7 +185,7 @@ MISTAKES = [
     ('missing_family_is_an_error', LISTENING, 'if (is_absent(err))', 'if (0)', ['daemon / addresses: leaves out']),
     ('each_family_has_a_port_of_its_own', LISTENING, 'if (!rule->listen.port && s->n_open > first)', 'if (0)',
      ['daemon / addresses: both families']),
-    ('star_is_v4_alone', 'daemon/rule.c', 'rule->n_listens = 2;', 'rule->n_listens = 1;',
+    ('star_is_v4_alone', 'conf/rule.c', 'rule->n_listens = 2;', 'rule->n_listens = 1;',
      ['daemon / addresses: both families']),
     ('targets_here_are_taken_for_far_ones', TARGET, 't->local = sock_is_local', 't->local = 0 && sock_is_local', ['transcript / ports: own words']),
     ('circle_of_two_rules_goes_unseen', CIRCLE, '(!seen[next - s->conf->rules] &&', '(0 &&',
@@ -207,7 +207,7 @@ MISTAKES = [
     ('drain_timeout_is_ignored', SERVER, 'now_ns() + ms * NS_PER_MS,\n		       drain_is_over',
      'UINT64_MAX - 1,\n		       drain_is_over', ['daemon / stopping: drain timeout']),
     ('second_signal_is_ignored', SERVER, 'if (again || !ms ||', 'if (!ms ||', ['daemon / stopping: second signal']),
-    ('sigterm_leaves_the_listener_open', SERVER, '			listening_close(s);\n', '',
+    ('sigterm_leaves_the_listener_open', SERVER, '			listen_sockets_close(s);\n', '',
      ['daemon / stopping: running transfer']),
     ('sigterm_waits_for_no_connection', SERVER, 's->end_now ? WORKER_END : WORKER_FINISH', 'WORKER_END',
      ['daemon / stopping: running transfer']),
@@ -220,9 +220,9 @@ MISTAKES = [
     ('early_sigusr1_kills', 'daemon/main.c', 'sigprocmask(SIG_BLOCK, &early, NULL);', '',
      ['daemon / stopping: before it is ready']),
     # from time to time
-    ('targets_get_no_keepalive', SWEEP, 'keepalive.idle_s)', 'keepalive.idle_s && 0)', ['unit / sweep']),
-    ('dead_peer_is_waited_for', SWEEP, 'if (!limit_ms)', 'if (1)', ['unit / sweep']),
-    ('sweeps_once', SWEEP, 'if (!list_empty(&w->flows))', 'if (0)', ['unit / sweep']),
+    ('targets_get_no_keepalive', SWEEP, 'keepalive.idle_s)', 'keepalive.idle_s && 0)', ['unit / dead_peer']),
+    ('dead_peer_is_waited_for', SWEEP, 'if (!limit_ms)', 'if (1)', ['unit / dead_peer']),
+    ('sweeps_once', SWEEP, 'if (!list_empty(&w->flows))', 'if (0)', ['unit / dead_peer']),
     # what users write
     ('port_65536_is_a_port', PARSE, 'n > UINT16_MAX)', 'n > UINT16_MAX + 1)', ['daemon / arguments: wrong use']),
     ('a_kilobyte_is_a_byte', PARSE, '*ret = (size_t)n << 10 *', '*ret = (size_t)n << 0 *', ['daemon / arguments: start lines']),
@@ -242,9 +242,9 @@ MISTAKES = [
     ('totals_of_one_worker', REPORT, 'i_ < (s)->n_workers; i_++', 'i_ < 1; i_++', ['daemon / totals: peers received']),
     ('discarded_is_not_dropped', REPORT, 'uint64_t dropped = discarded;', 'uint64_t dropped = 0;',
      ['daemon / totals: after resets']),
-    ('last_line_is_of_one_worker', 'daemon/announce.c', 'accepted += counter', 'accepted = counter',
+    ('last_line_is_of_one_worker', 'daemon/startup.c', 'accepted += counter', 'accepted = counter',
      ['daemon / log-lines: every worker accepted']),
-    ('own_pipes_take_no_descriptors', 'daemon/announce.c', 'own ? 2 + 2 * 2 : 2', 'own ? 2 : 2',
+    ('own_pipes_take_no_descriptors', 'daemon/startup.c', 'own ? 2 + 2 * 2 : 2', 'own ? 2 : 2',
      ['daemon / arguments: six descriptors']),
     # sockets
     ('nagle', NET, '	(void)set(fd, IPPROTO_TCP, TCP_NODELAY, 1);\n', '', ['daemon / timing: five small writes', 'unit / sock']),
@@ -260,7 +260,7 @@ MISTAKES = [
      ['daemon / accepting: finds dead peers']),
     ('a_name_has_an_address_twice', NET, 'if (!contains(out, count, &a))', 'if (1)', ['daemon / addresses: twice']),
     # log
-    ('gate_never_opens_again', LOG, 'if (now - gate->since_ns > GATE_NS) {', 'if (!gate->since_ns) {',
+    ('gate_never_opens_again', LOG, 'if (now - limit->since_ns > RATELIMIT_NS) {', 'if (!limit->since_ns) {',
      ['daemon / log-trouble: same trouble']),
     ('lost_lines_are_not_told', OUTPUT, '	o->untold += f.lost;\n', '', ['daemon / log-trouble: nobody reads']),
     ('a_line_may_look_like_two', LOG, 'if (iscntrl(', 'if (0 && iscntrl(', ['daemon / arguments: wrong use']),
@@ -272,7 +272,7 @@ MISTAKES = [
     ('reports_wait_for_ever', 'daemon/server.c', '	if (!timer_is_set(&s->report))', '	if (0)', ['daemon / totals: are counted']),
     ('closed_stderr_becomes_a_socket', 'daemon/main.c', '	fill_descriptors();\n', '', ['daemon / output: closed']),
     # silence
-    ('idle_timer_never_looks', QUIET, 'r->quiet_moved = moved(r);', 'if (part_ns(r))\n		return;',
+    ('idle_timer_never_looks', QUIET, 'r->idle_moved = moved(r);', 'if (part_ns(r))\n		return;',
      ['daemon / limits: idle timeout']),
     ('half_close_timeout_is_for_all', QUIET, 'return is_half_closed(r) && half &&', 'return half &&',
      ['daemon / limits: falls silent']),
@@ -280,16 +280,16 @@ MISTAKES = [
      ['daemon / limits: s kernel takes']),
     # pipes and buffers
     ('pipe_with_bytes_is_lent_again', PIPES, 'if (p->conduit.held) {', 'if (0) {', ['unit / pipes']),
-    ('free_pipes_are_kept_for_ever', 'relay/spares.c', 'if (s->n > 1 && !timer_is_set(&s->trim))', 'if (0)',
+    ('free_pipes_are_kept_for_ever', 'relay/freelist.c', 'if (s->n > 1 && !timer_is_set(&s->trim))', 'if (0)',
      ['daemon / idle: free pipes']),
     ('kernel_is_asked_for_pipes_once', PIPES, '		ps->holdoff--;\n', '', ['daemon / fallback-pipes: asked for again']),
-    ('pipes_are_not_halved', PIPES, 'for (; want >= PIPE_LEAST; want /= 2) {', 'if (want >= PIPE_LEAST) {',
+    ('pipes_are_not_halved', PIPES, 'for (; want >= PIPE_SIZE_MIN; want /= 2) {', 'if (want >= PIPE_SIZE_MIN) {',
      ['daemon / fallback-pipes: halved']),
     ('quota_is_for_others', PIPES, 'if (!pages || !each || is_privileged())', 'if (1)', ['unit / quota']),
     ('odd_buffers_are_kept', 'relay/bufs.c', 'if (b->conduit.size != bs->size) {', 'if (0) {', ['unit / bufs']),
     ('buffer_memory_is_kept', 'relay/bufs.c', '	(void)munmap(b, mapped(b->conduit.size));\n',
      '	if (b)\n		return;\n	(void)munmap(b, mapped(b->conduit.size));\n', ['unit / bufs']),
-    ('buffer_forgets_that_it_was_given_back', 'relay/bufs.c', '	counter_sub(&b->home->tally->buffers_now, 1);\n', '',
+    ('buffer_forgets_that_it_was_given_back', 'relay/bufs.c', '	counter_sub(&b->home->stats->buffers_now, 1);\n', '',
      ['unit / bufs']),
     ('drained_buffer_begins_in_the_middle', 'relay/bufs.c', '	b->head = 0;\n', '', ['unit / bufs']),
     ('small_messages_stay_on_pipes', 'relay/choose.c', 'if (why == CHOICE_small && l->run >= SMALL_RUN)', 'if (0)',
@@ -297,8 +297,8 @@ MISTAKES = [
     ('thin_pipes_are_never_tried_again', 'relay/choose.c', 'l->read + THIN_PERIOD;', 'UINT64_MAX;', ['unit / choose']),
     ('mark_behind_a_full_buffer_is_crossed', 'relay/lane.c', 'else if (!urgent_look(r, from))', 'else if (0)',
      ['unit / urgent']),
-    ('a_read_leaves_the_report_fresh', 'relay/urgent.c', '	watch_clear(&from->watch, LOOP_FRESH);\n', '', ['unit / urgent']),
-    ('an_old_report_is_fresh', 'net/loop.c', '	watch_clear(w, LOOP_FRESH | LOOP_REST);\n', '	watch_clear(w, LOOP_REST);\n', ['unit / loop']),
+    ('a_read_leaves_the_report_fresh', 'relay/urgent.c', '	watch_clear(&from->watch, WATCH_UNREAD);\n', '', ['unit / urgent']),
+    ('an_old_report_is_fresh', 'net/loop.c', '	watch_clear(w, WATCH_UNREAD | WATCH_RECHECKED);\n', '	watch_clear(w, WATCH_RECHECKED);\n', ['unit / loop']),
     ('urgent_byte_is_lost', 'relay/urgent.c', 'l->urgent = n == 1;', 'l->urgent = false;', ['unit / urgent']),
     ('spilled_bytes_are_lost', 'relay/splice.c', '		b->conduit.held += (size_t)n;\n', '', ['unit / pipes']),
     ('broken_pipe_is_used_on', 'relay/splice.c', 'p->broken = b->conduit.held;', 'p->broken = 0;', ['fault / refused']),
@@ -350,7 +350,7 @@ MISTAKES = [
      ['unit / uring']),
     ('end_behind_a_short_receive_is_not_read', RING_LANE, ' &&\n	       !(from->watch.ready & (LOOP_ENDING | EPOLLPRI));', ';',
      ['unit / uring']),
-    ('ring_keeps_a_lane_beyond_its_share', RING_LANE, 'if (!w->full || read < w->share_end)', 'if (1)', ['unit / share']),
+    ('ring_keeps_a_lane_beyond_its_share', RING_LANE, 'if (!w->full || read < w->budget_end)', 'if (1)', ['unit / budget']),
     ('requests_that_were_not_taken_are_forgotten', RING, '	else\n		refused(u);\n', '', ['unit / uring-memory']),
     ('rest_of_the_queue_is_forgotten', RING, '	if (moved)\n		u->env->loop->flush_due = true;\n	else\n', '	if (!moved)\n',
      ['unit / uring-memory']),

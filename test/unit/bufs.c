@@ -19,18 +19,18 @@
 #define SIZE 8192
 
 static struct loop loop;
-static struct tally tally;
+static struct relay_stats stats;
 static struct bufs store;
 
 static void store_open(void)
 {
 	ck_assert_int_eq(loop_init(&loop), 0);
-	ck_assert_int_eq(bufs_init(&store, SIZE, &tally, &loop), 0);
+	ck_assert_int_eq(bufs_init(&store, SIZE, &stats, &loop), 0);
 }
 
 static void store_close(void)
 {
-	ck_assert_uint_eq(counter_read(&tally.buffers_now), 0);
+	ck_assert_uint_eq(counter_read(&stats.buffers_now), 0);
 	bufs_fini(&store);
 	loop_fini(&loop);
 }
@@ -40,11 +40,11 @@ START_TEST(a_store_owns_a_buffer_from_the_start)
 	struct buf *b;
 
 	store_open();
-	ck_assert_uint_eq(store.spares.n, 1);
-	ck_assert_uint_eq(counter_read(&tally.buffers_now), 0);
-	b = container_of(store.spares.free.next, struct buf, node);
+	ck_assert_uint_eq(store.freelist.n, 1);
+	ck_assert_uint_eq(counter_read(&stats.buffers_now), 0);
+	b = container_of(store.freelist.free.next, struct buf, node);
 	ck_assert_ptr_eq(buf_take(&store), b);
-	ck_assert_uint_eq(store.spares.n, 0);
+	ck_assert_uint_eq(store.freelist.n, 0);
 	ck_assert_uint_eq(b->conduit.size, SIZE);
 	ck_assert_uint_eq(b->conduit.held, 0);
 	buf_give(b);
@@ -114,12 +114,12 @@ START_TEST(after_a_rush_all_memory_is_given_back_but_one_buffer)
 		for (int j = 0; j < i; j++)
 			ck_assert_ptr_ne(b[i], b[j]);
 	}
-	ck_assert_uint_eq(counter_read(&tally.buffers_now), 100);
+	ck_assert_uint_eq(counter_read(&stats.buffers_now), 100);
 	for (int i = 0; i < 100; i++)
 		buf_give(b[i]);
-	ck_assert_uint_eq(counter_read(&tally.buffers_most), 100);
+	ck_assert_uint_eq(counter_read(&stats.buffers_max), 100);
 	nobody_asks_for_a_while();
-	ck_assert_uint_eq(store.spares.n, 1);
+	ck_assert_uint_eq(store.freelist.n, 1);
 	ck_assert_uint_eq(loop.timers.n, 0); /* an idle thread sleeps */
 	for (int i = 0; i < 100; i++)
 		mapped += is_mapped(b[i]->data);
@@ -183,8 +183,8 @@ START_TEST(a_buffer_is_filled_once_and_drained_in_pieces_in_order)
 	ck_assert_int_eq(peer_recv_all(out[1], got, sizeof(got), 1000),
 			 sizeof(got));
 	ck_assert_int_eq(stamp_check(got, 1, 0, sizeof(got)), -1);
-	ck_assert_uint_eq(counter_read(&tally.recv.bytes), sizeof(sent));
-	ck_assert_uint_eq(counter_read(&tally.send.bytes), sizeof(sent));
+	ck_assert_uint_eq(counter_read(&stats.recv.bytes), sizeof(sent));
+	ck_assert_uint_eq(counter_read(&stats.send.bytes), sizeof(sent));
 	c->ops->give(c);
 	store_close();
 	close(in[0]);

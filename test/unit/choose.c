@@ -24,13 +24,13 @@ static const counter *choices;
 static void open_auto(struct rig *g, struct wire *w)
 {
 	rig_open_sized(g, RELAY_AUTO, BUF_SIZE, PIPE_SIZE, 4);
-	g->env.share = PIPE_SIZE;
+	g->env.budget = PIPE_SIZE;
 	wire_plug(g, w);
 	peer_small_buffers(w->relay.side[0].watch.fd, 400000);
 	wire_start(w);
 	rig_settle(g);
 	lane = &w->relay.lane[0];
-	choices = g->env.tally.choices;
+	choices = g->env.stats.choices;
 }
 
 /* Reads what has come at the other end. */
@@ -99,7 +99,7 @@ START_TEST(messages_go_by_buffer)
 	for (int n = 0; n < 50; n++)
 		pass(&g, &w, 100 + (size_t)n * 70);
 	ck_assert_uint_eq(lane->by_pipe, 0);
-	ck_assert_uint_eq(counter_read(&g.env.tally.pipes_lent), 0);
+	ck_assert_uint_eq(counter_read(&g.env.stats.pipes_lent), 0);
 	close_auto(&g, &w);
 }
 END_TEST

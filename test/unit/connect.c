@@ -7,7 +7,7 @@
 #include <unistd.h>
 
 #include "base/util.h"
-#include "daemon/worker.h"
+#include "proxy/worker.h"
 #include "net/sock.h"
 #include "support/peer.h"
 #include "support/suite.h"
@@ -63,7 +63,7 @@ static void done(struct connector *c, void *owner)
 /* Begins to connect to the addresses from @first on. */
 static void race_open(struct race *s, unsigned first)
 {
-	static const struct tuning plain;
+	static const struct sockopts plain;
 	struct addr at[HOSTS];
 
 	*s = (struct race){ .conf.connect_timeout_ms = 60000,

@@ -180,15 +180,15 @@ START_TEST(an_idle_connection_holds_two_descriptors_and_no_memory)
 	wire_lay(&g, &w);
 	rig_settle(&g);
 	fds = open_fds();
-	ck_assert_uint_eq(counter_read(&g.env.tally.pipes_lent), 0);
+	ck_assert_uint_eq(counter_read(&g.env.stats.pipes_lent), 0);
 	for (int i = 0; i < 2; i++) {
 		say(w.peer[i], 1, 0, 5000);
 		rig_settle(&g);
 		hear(w.peer[!i], 1, 0, 5000);
 		for (int j = 0; j < 2; j++)
 			ck_assert_ptr_null(w.relay.lane[j].conduit);
-		ck_assert_uint_eq(counter_read(&g.env.tally.pipes_out), 0);
-		ck_assert_uint_eq(counter_read(&g.env.tally.buffers_now), 0);
+		ck_assert_uint_eq(counter_read(&g.env.stats.pipes_out), 0);
+		ck_assert_uint_eq(counter_read(&g.env.stats.buffers_now), 0);
 	}
 	/* the pipe stays in the store, for all */
 	ck_assert_int_eq(open_fds(), fds + 2 * (mode_of(_i) == RELAY_SPLICE));
@@ -296,7 +296,7 @@ START_TEST(without_descriptors_a_fin_and_its_answer_pass)
 	if (mode_of(_i) == RELAY_SPLICE)
 		ck_assert_uint_gt(
 			counter_read(
-				&g.env.tally.fallbacks[FALLBACK_pipe_descriptors]),
+				&g.env.stats.fallbacks[FALLBACK_pipe_descriptors]),
 			0);
 	rig_close(&g);
 }

@@ -73,7 +73,7 @@ START_TEST(an_edge_is_remembered_until_it_is_used)
 	for (int i = 0; i < 3; i++)
 		loop_turn(&loop, 0);
 	ck_assert_int_eq(calls, 0); /* it was told once ... */
-	ck_assert_uint_eq(w.ready, LOOP_READABLE | LOOP_WRITABLE | LOOP_FRESH);
+	ck_assert_uint_eq(w.ready, LOOP_READABLE | LOOP_WRITABLE | WATCH_UNREAD);
 
 	w.ready = 0; /* ... and what is taken away stays away ... */
 	loop_turn(&loop, 20);
@@ -143,7 +143,7 @@ START_TEST(what_an_earlier_report_said_is_not_fresh)
 	watch_one(&w, fd);
 	ck_assert_int_eq(peer_send_all(fd[0], "abc", 3, 1000), 0);
 	turn_until(&w, LOOP_READABLE);
-	ck_assert_uint_ne(w.ready & LOOP_FRESH, 0);
+	ck_assert_uint_ne(w.ready & WATCH_UNREAD, 0);
 	ck_assert_int_eq(recv(fd[1], much, 3, 0), 3);
 	while (send(fd[1], much, sizeof(much), MSG_DONTWAIT) > 0)
 		;
@@ -169,7 +169,7 @@ START_TEST(what_was_ready_before_the_watch_is_reported)
 	ck_assert_int_eq(loop_watch(&loop, &w, fd[1], LOOP_SOCKET, seen), 0);
 	loop_turn(&loop, 1000);
 	ck_assert_uint_eq(w.ready, LOOP_READABLE | LOOP_WRITABLE | EPOLLRDHUP |
-					   LOOP_FRESH);
+					   WATCH_UNREAD);
 	close_all(fd);
 }
 END_TEST

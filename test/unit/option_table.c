@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "base/util.h"
-#include "daemon/option_table.h"
+#include "conf/option_table.h"
 #include "support/suite.h"
 
 #define each_row(row_)                                    \

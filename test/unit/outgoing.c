@@ -5,7 +5,7 @@
 #include <sys/socket.h>
 
 #include "base/util.h"
-#include "daemon/outgoing.h"
+#include "proxy/outgoing.h"
 #include "support/suite.h"
 
 static struct outgoing_table table;

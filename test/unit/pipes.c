@@ -23,7 +23,7 @@
 #define NOT_LONG 3
 
 static struct loop loop;
-static struct tally tally;
+static struct relay_stats stats;
 static struct bufs bufs;
 static struct pipes store;
 static int fds;
@@ -32,17 +32,17 @@ static void store_open(unsigned limit)
 {
 	fds = open_fds();
 	ck_assert_int_eq(loop_init(&loop), 0);
-	ck_assert_int_eq(bufs_init(&bufs, BUF_SIZE, &tally, &loop), 0);
-	pipes_init(&store, PIPE_LEAST, limit, &bufs, &tally, &loop);
+	ck_assert_int_eq(bufs_init(&bufs, BUF_SIZE, &stats, &loop), 0);
+	pipes_init(&store, PIPE_SIZE_MIN, limit, &bufs, &stats, &loop);
 }
 
 /* Everything must have been given back. */
 static void store_close(void)
 {
-	ck_assert_uint_eq(counter_read(&tally.pipes_out), 0);
-	ck_assert_uint_eq(counter_read(&tally.buffers_now), 0);
+	ck_assert_uint_eq(counter_read(&stats.pipes_out), 0);
+	ck_assert_uint_eq(counter_read(&stats.buffers_now), 0);
 	pipes_fini(&store);
-	ck_assert_uint_eq(counter_read(&tally.pipes_now), 0);
+	ck_assert_uint_eq(counter_read(&stats.pipes_now), 0);
 	bufs_fini(&bufs);
 	loop_fini(&loop);
 	ck_assert_int_eq(open_fds(), fds);
@@ -51,7 +51,7 @@ static void store_close(void)
 /* What a lane's fill would have done. */
 static void put(struct conduit *c, unsigned stream, size_t n)
 {
-	static char bytes[PIPE_LEAST];
+	static char bytes[PIPE_SIZE_MIN];
 
 	stamp_fill(bytes, stream, c->held, n);
 	ck_assert_int_eq(write(to_pipe(c)->in, bytes, n), n);
@@ -99,7 +99,7 @@ START_TEST(a_pipe_is_as_large_as_the_kernel_says)
 	ck_assert_int_eq(pipe_take(&store, &c), 0);
 	expect_empty_pipe(c);
 	ck_assert_uint_eq(c->size, fcntl(to_pipe(c)->in, F_GETPIPE_SZ));
-	ck_assert_uint_ge(c->size, PIPE_LEAST);
+	ck_assert_uint_ge(c->size, PIPE_SIZE_MIN);
 	ck_assert_int_ne(fcntl(to_pipe(c)->in, F_GETFL) & O_NONBLOCK, 0);
 	ck_assert_int_ne(fcntl(to_pipe(c)->out, F_GETFL) & O_NONBLOCK, 0);
 	ck_assert_int_ne(fcntl(to_pipe(c)->in, F_GETFD) & FD_CLOEXEC, 0);
@@ -125,9 +125,9 @@ START_TEST(the_pipe_given_back_last_is_lent_first)
 		ck_assert_ptr_eq(again, c[order[i]]);
 	}
 	give_all(c, 3);
-	ck_assert_uint_eq(counter_read(&tally.pipes_made), 3);
-	ck_assert_uint_eq(counter_read(&tally.pipes_lent), 6);
-	ck_assert_uint_eq(counter_read(&tally.pipes_out_most), 3);
+	ck_assert_uint_eq(counter_read(&stats.pipes_made), 3);
+	ck_assert_uint_eq(counter_read(&stats.pipes_lent), 6);
+	ck_assert_uint_eq(counter_read(&stats.pipes_out_max), 3);
 	store_close();
 }
 END_TEST
@@ -140,10 +140,10 @@ START_TEST(no_more_than_the_limit_are_made)
 	take_all(c, 3);
 	ck_assert_int_eq(pipe_take(&store, &one), FALLBACK_pipe_share);
 	ck_assert_ptr_null(one);
-	ck_assert_uint_eq(counter_read(&tally.pipes_now), 3);
+	ck_assert_uint_eq(counter_read(&stats.pipes_now), 3);
 	give_all(c, 1);
 	ck_assert_int_eq(pipe_take(&store, &c[0]), 0);
-	ck_assert_uint_eq(counter_read(&tally.pipes_made), 3);
+	ck_assert_uint_eq(counter_read(&stats.pipes_made), 3);
 	give_all(c, 3);
 	store_close();
 }
@@ -157,10 +157,10 @@ START_TEST(a_pipe_with_bytes_left_is_closed_and_never_lent_again)
 	take_all(&c, 1);
 	put(c, 1, 100);
 	give_all(&c, 1);
-	ck_assert_uint_eq(counter_read(&tally.pipes_now), 0);
+	ck_assert_uint_eq(counter_read(&stats.pipes_now), 0);
 	ck_assert_int_eq(pipe_take(&store, &c), 0);
 	expect_empty_pipe(c);
-	ck_assert_uint_eq(counter_read(&tally.pipes_made), 2);
+	ck_assert_uint_eq(counter_read(&stats.pipes_made), 2);
 	give_all(&c, 1);
 	store_close();
 }
@@ -242,7 +242,7 @@ START_TEST(the_longest_stalled_is_spilled_and_its_bytes_are_in_order)
 	expect_spilled(c[2], 2, 102);
 	give_all(c, 3);
 	give_all(&asks, 1);
-	ck_assert_uint_eq(counter_read(&tally.spill.bytes), 203);
+	ck_assert_uint_eq(counter_read(&stats.spill.bytes), 203);
 	store_close();
 }
 END_TEST
@@ -339,14 +339,14 @@ START_TEST(free_pipes_that_nobody_needs_are_closed_but_one)
 	store_open(5);
 	take_all(c, 5);
 	give_all(c, 5);
-	ck_assert_uint_eq(counter_read(&tally.pipes_now), 5);
+	ck_assert_uint_eq(counter_read(&stats.pipes_now), 5);
 	ck_assert_uint_gt(timers_next(&loop.timers), now_ns() + NS_PER_SEC);
 	time_passes(3);
-	ck_assert_uint_eq(counter_read(&tally.pipes_now), 1);
-	ck_assert_uint_eq(store.spares.n, 1);
+	ck_assert_uint_eq(counter_read(&stats.pipes_now), 1);
+	ck_assert_uint_eq(store.freelist.n, 1);
 	ck_assert_uint_eq(loop.timers.n, 0); /* an idle thread sleeps */
 	ck_assert_int_eq(pipe_take(&store, &c[0]), 0);
-	ck_assert_uint_eq(counter_read(&tally.pipes_made), 5);
+	ck_assert_uint_eq(counter_read(&stats.pipes_made), 5);
 	give_all(c, 1);
 	store_close();
 }
@@ -364,8 +364,8 @@ START_TEST(free_pipes_that_are_needed_now_and_then_are_kept)
 		take_all(c, 3);
 		give_all(c, 3);
 	}
-	ck_assert_uint_eq(counter_read(&tally.pipes_now), 3);
-	ck_assert_uint_eq(counter_read(&tally.pipes_made), 5);
+	ck_assert_uint_eq(counter_read(&stats.pipes_now), 3);
+	ck_assert_uint_eq(counter_read(&stats.pipes_made), 5);
 	store_close();
 }
 END_TEST
@@ -378,7 +378,7 @@ START_TEST(free_pipes_are_closed_when_descriptors_are_short)
 	take_all(c, 4);
 	give_all(c, 3);
 	ck_assert_uint_eq(pipes_close_free(&store), 3);
-	ck_assert_uint_eq(counter_read(&tally.pipes_now), 1);
+	ck_assert_uint_eq(counter_read(&stats.pipes_now), 1);
 	ck_assert_uint_eq(pipes_close_free(&store), 0);
 	give_all(&c[3], 1);
 	take_all(c, 4);
@@ -397,10 +397,10 @@ START_TEST(a_probe_tells_the_size_and_keeps_the_pipe)
 	ck_assert_uint_eq(pipes_probe(&store), 0);
 	set_descriptors(was);
 	store.holdoff = 0;
-	ck_assert_uint_eq(pipes_probe(&store), PIPE_LEAST);
-	ck_assert_uint_eq(store.spares.n, 1);
+	ck_assert_uint_eq(pipes_probe(&store), PIPE_SIZE_MIN);
+	ck_assert_uint_eq(store.freelist.n, 1);
 	take_all(&c, 1);
-	ck_assert_uint_eq(counter_read(&tally.pipes_made), 1);
+	ck_assert_uint_eq(counter_read(&stats.pipes_made), 1);
 	give_all(&c, 1);
 	store_close();
 }

@@ -61,7 +61,7 @@ START_TEST(the_quota_is_known_and_does_not_bind_root)
 	}
 	ck_assert_uint_le(pipes_quota(MIB), pages / each);
 	ck_assert_uint_ge(pipes_quota(MIB), pages / each / 2);
-	ck_assert_uint_ge(pipes_quota(PIPE_LEAST), 8 * pipes_quota(MIB));
+	ck_assert_uint_ge(pipes_quota(PIPE_SIZE_MIN), 8 * pipes_quota(MIB));
 	ck_assert_uint_eq(pipes_quota(0), UINT_MAX);
 }
 END_TEST
@@ -72,7 +72,7 @@ START_TEST(no_pipe_below_64_kib_is_ever_lent)
 	static struct conduit *c[MANY];
 	unsigned n = 0, smaller = 0;
 	struct rig g;
-	enum tally_fallback why;
+	enum relay_fallback why;
 
 	become_ordinary();
 	if (!soft_pages()) {
@@ -84,7 +84,7 @@ START_TEST(no_pipe_below_64_kib_is_ever_lent)
 		int size = fcntl(to_pipe(c[n])->in, F_GETPIPE_SZ);
 
 		ck_assert_uint_eq(c[n]->size, size);
-		ck_assert_int_ge(size, PIPE_LEAST);
+		ck_assert_int_ge(size, PIPE_SIZE_MIN);
 		smaller += size < MIB;
 		n++;
 	}
@@ -118,7 +118,8 @@ static unsigned check_pipes(const struct wire *w, unsigned n)
 		ck_assert_ptr_nonnull(c); /* it is stalled indeed */
 		if (!c->ops->is_pipe)
 			continue;
-		ck_assert_int_ge(fcntl(to_pipe(c)->in, F_GETPIPE_SZ), PIPE_LEAST);
+		ck_assert_int_ge(fcntl(to_pipe(c)->in, F_GETPIPE_SZ),
+				 PIPE_SIZE_MIN);
 		pipes++;
 	}
 	return pipes;
@@ -156,15 +157,15 @@ START_TEST(stalled_readers_share_a_quota_that_is_too_small_for_all)
 	}
 	rig_settle(&g);
 	pipes = check_pipes(w, WIRES);
-	reasons = counter_read(&g.env.tally.fallbacks[_i ? FALLBACK_pipe_quota
+	reasons = counter_read(&g.env.stats.fallbacks[_i ? FALLBACK_pipe_quota
 							 : FALLBACK_pipe_share]);
 	support_note("%d stalled readers hold %u pipes; %lu had none, %lu were "
 		     "spilled",
 		     WIRES, pipes, reasons,
-		     (unsigned long)counter_read(&g.env.tally.spill.calls));
+		     (unsigned long)counter_read(&g.env.stats.spill.calls));
 	ck_assert_uint_gt(pipes, 0);
-	ck_assert_uint_le(pipes, _i ? soft_pages() * 4096 / PIPE_LEAST : 24);
-	ck_assert_uint_ge(counter_read(&g.env.tally.spill.calls) + reasons,
+	ck_assert_uint_le(pipes, _i ? soft_pages() * 4096 / PIPE_SIZE_MIN : 24);
+	ck_assert_uint_ge(counter_read(&g.env.stats.spill.calls) + reasons,
 			  WIRES - pipes);
 	read_all(&g, w, WIRES);
 	rig_close(&g);

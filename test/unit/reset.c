@@ -127,8 +127,8 @@ START_TEST(a_stalled_reader_that_resets_frees_the_writer)
 	reset(&w, 1);
 	ck_assert_int_eq(peer_expect_reset(w.peer[0], SOON_MS), 0);
 	expect_resetter(&w, 1);
-	ck_assert_uint_gt(counter_read(&g.env.tally.dropped[DROP_sink_gone]) +
-				  counter_read(&g.env.tally.discard.bytes),
+	ck_assert_uint_gt(counter_read(&g.env.stats.dropped[DROP_sink_gone]) +
+				  counter_read(&g.env.stats.discard.bytes),
 			  0);
 	rig_close(&g);
 }
@@ -320,7 +320,7 @@ START_TEST(a_reader_that_never_reads_is_waited_for_no_longer_than_said)
 	ck_assert_int_ge(now_ms() - t, 190);
 	ck_assert_int_eq(w.relay.stop, RELAY_LINGERED);
 	ck_assert_int_eq(w.how[0], RELAY_END_RESET);
-	ck_assert_uint_gt(counter_read(&g.env.tally.dropped[DROP_source_reset]),
+	ck_assert_uint_gt(counter_read(&g.env.stats.dropped[DROP_source_reset]),
 			  0);
 	hear_until_reset(w.peer[1], 1);
 	rig_close(&g);
@@ -392,7 +392,7 @@ START_TEST(a_relay_that_is_stopped_resets_both)
 	for (int i = 0; i < 2; i++)
 		ck_assert_int_eq(w.how[i], RELAY_END_OPEN);
 	ck_assert_int_eq(w.relay.stop, RELAY_STOPPED);
-	ck_assert_uint_eq(counter_read(&g.env.tally.dropped[DROP_stopped]), held);
+	ck_assert_uint_eq(counter_read(&g.env.stats.dropped[DROP_stopped]), held);
 	ck_assert_int_eq(peer_expect_reset(w.peer[0], SOON_MS), 0);
 	hear_until_reset(w.peer[1], 1);
 	rig_close(&g);

@@ -70,13 +70,13 @@ void rig_open(struct rig *g, enum relay_mode mode)
 	rig_open_sized(g, mode, RIG_BUF_SIZE, RIG_PIPE_SIZE, RIG_PIPE_LIMIT);
 }
 
-uint64_t tally_in(const struct tally *t)
+uint64_t tally_in(const struct relay_stats *t)
 {
 	return counter_read(&t->splice_in.bytes) +
 	       counter_read(&t->recv.bytes) + counter_read(&t->discard.bytes);
 }
 
-uint64_t tally_out(const struct tally *t)
+uint64_t tally_out(const struct relay_stats *t)
 {
 	uint64_t n = counter_read(&t->splice_out.bytes) +
 		     counter_read(&t->send.bytes) +
@@ -89,7 +89,7 @@ uint64_t tally_out(const struct tally *t)
 
 void rig_close(struct rig *g)
 {
-	const struct tally *t = &g->env.tally;
+	const struct relay_stats *t = &g->env.stats;
 
 	if (atomic_load(&g->spins))
 		rig_rest(g);
@@ -101,7 +101,7 @@ void rig_close(struct rig *g)
 	ck_assert_uint_eq(tally_in(t), tally_out(t));
 	ck_assert_uint_eq(counter_read(&t->pipes_out), 0);
 	ck_assert_uint_eq(counter_read(&t->buffers_now), 0);
-	ck_assert_uint_eq(counter_read(&t->pipes_now), g->env.pipes.spares.n);
+	ck_assert_uint_eq(counter_read(&t->pipes_now), g->env.pipes.freelist.n);
 	relay_env_fini(&g->env);
 	ck_assert_uint_eq(counter_read(&t->pipes_now), 0);
 	loop_fini(&g->loop);
@@ -178,7 +178,7 @@ size_t lane_holds(const struct lane *l)
 /* Memory is bounded by one fill a lane: FAULTS 8. */
 static void check_lanes(const struct wire *w)
 {
-	const counter *lost = &w->rig->env.tally.dropped[DROP_pipe_broken];
+	const counter *lost = &w->rig->env.stats.dropped[DROP_pipe_broken];
 
 	for (int i = 0; i < 2; i++) {
 		const struct lane *l = &w->relay.lane[i];
@@ -215,9 +215,9 @@ void rig_settle(struct rig *g)
 	int quiet = 0;
 
 	while (quiet < 3) {
-		before = tally_in(&g->env.tally) + tally_out(&g->env.tally);
+		before = tally_in(&g->env.stats) + tally_out(&g->env.stats);
 		turn(g, 10);
-		quiet = tally_in(&g->env.tally) + tally_out(&g->env.tally) ==
+		quiet = tally_in(&g->env.stats) + tally_out(&g->env.stats) ==
 						before &&
 					!loop_pending(&g->loop)
 				? quiet + 1

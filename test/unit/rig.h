@@ -117,8 +117,8 @@ uint64_t say_until_full(int fd, unsigned stream, uint64_t offset, int ms);
 void await_acked(int fd);
 
 /* Bytes that came in, and bytes that went out or are known to be lost. */
-uint64_t tally_in(const struct tally *t);
-uint64_t tally_out(const struct tally *t);
+uint64_t tally_in(const struct relay_stats *t);
+uint64_t tally_out(const struct relay_stats *t);
 
 size_t lane_holds(const struct lane *l);
 

@@ -80,16 +80,16 @@ int __wrap_io_uring_submit(struct io_uring *ring)
 	return n;
 }
 
-struct buf *__real_buf_stock(struct bufs *bs);
-struct buf *__wrap_buf_stock(struct bufs *bs);
+struct buf *__real_buf_provide(struct bufs *bs);
+struct buf *__wrap_buf_provide(struct bufs *bs);
 
-struct buf *__wrap_buf_stock(struct bufs *bs)
+struct buf *__wrap_buf_provide(struct bufs *bs)
 {
 	if (!shim.buffers)
 		return NULL;
 	if (shim.buffers > 0)
 		shim.buffers--;
-	return __real_buf_stock(bs);
+	return __real_buf_provide(bs);
 }
 
 void *__real_calloc(size_t n, size_t size);

@@ -92,10 +92,10 @@ START_TEST(a_lane_keeps_a_pipe_of_its_own_until_the_end)
 			own[i] = c;
 		}
 	ck_assert_ptr_ne(own[0], own[1]);
-	ck_assert_uint_eq(counter_read(&g.env.tally.pipes_lent), 2);
+	ck_assert_uint_eq(counter_read(&g.env.stats.pipes_lent), 2);
 	wire_hang_up(&w);
 	rig_finish(&g, &w);
-	ck_assert_uint_eq(g.env.pipes.spares.n, 2);
+	ck_assert_uint_eq(g.env.pipes.freelist.n, 2);
 	rig_close(&g);
 }
 END_TEST
@@ -123,7 +123,7 @@ START_TEST(a_few_pipes_serve_many_connections)
 	}
 	for (int i = 0; i < MANY; i++)
 		rig_finish(&g, &w[i]);
-	ck_assert_uint_le(counter_read(&g.env.tally.pipes_made), 2);
+	ck_assert_uint_le(counter_read(&g.env.stats.pipes_made), 2);
 	rig_close(&g);
 }
 END_TEST
@@ -173,8 +173,8 @@ START_TEST(the_pipe_of_a_relay_that_ends_stalled_is_not_lent_again)
 	rig_turns(&g, 3);
 	hear(other.peer[1], 2, 0, 1000);
 	ck_assert_uint_eq(other.relay.lane[0].by_pipe, 1000);
-	ck_assert_uint_eq(counter_read(&g.env.tally.pipes_made), 2);
-	ck_assert_uint_eq(counter_read(&g.env.tally.pipes_now), 1);
+	ck_assert_uint_eq(counter_read(&g.env.stats.pipes_made), 2);
+	ck_assert_uint_eq(counter_read(&g.env.stats.pipes_now), 1);
 	wire_hang_up(&other);
 	rig_finish(&g, &other);
 	rig_close(&g);
@@ -184,12 +184,12 @@ END_TEST
 /* FAULTS 14: every byte is somewhere; rig_close() adds up. */
 START_TEST(the_tally_tells_of_each_call_what_it_moved)
 {
-	const struct tally *t;
+	const struct relay_stats *t;
 	struct wire w;
 	struct rig g;
 
 	rig_open(&g, mode_of(_i));
-	t = &g.env.tally;
+	t = &g.env.stats;
 	wire_lay(&g, &w);
 	say(w.peer[0], 1, 0, 40000);
 	rig_settle(&g);
@@ -232,7 +232,7 @@ START_TEST(a_short_message_costs_no_call_too_many)
 		rig_settle(&g);
 		hear(w.peer[1], 1, n, 1);
 	}
-	calls = counter_read(&g.env.tally.recv.calls);
+	calls = counter_read(&g.env.stats.recv.calls);
 	ck_assert_uint_le(calls, 10 + 2); /* each lane's first look is free */
 	wire_hang_up(&w);
 	rig_finish(&g, &w);

@@ -39,7 +39,7 @@ static void hear_to_the_end(int fd, size_t n)
 
 static uint64_t recvs(const struct rig *g)
 {
-	return counter_read(&g->env.tally.recv.calls);
+	return counter_read(&g->env.stats.recv.calls);
 }
 
 START_TEST(bytes_with_their_fin_take_one_read)
@@ -53,7 +53,7 @@ START_TEST(bytes_with_their_fin_take_one_read)
 	rig_settle(&g);
 	hear_to_the_end(w.peer[1], 3000);
 	ck_assert_uint_eq(recvs(&g), 1);
-	ck_assert_uint_eq(counter_read(&g.env.tally.source_empty), 0);
+	ck_assert_uint_eq(counter_read(&g.env.stats.source_empty), 0);
 
 	/* The other direction goes on. */
 	say(w.peer[1], 2, 0, 100);
@@ -211,8 +211,8 @@ START_TEST(what_a_pipe_had_no_slots_for_is_read_without_an_edge)
 		rig_rest(&g);
 	}
 	/* Once each time: after that it is read until EAGAIN. */
-	ck_assert_uint_eq(counter_read(&g.loop.doubts.wrong), 5);
-	ck_assert_uint_eq(counter_read(&g.loop.doubts.raised), 5);
+	ck_assert_uint_eq(counter_read(&g.loop.recheck.readable), 5);
+	ck_assert_uint_eq(counter_read(&g.loop.recheck.added), 5);
 	ck_assert_uint_eq(w.relay.lane[0].by_pipe, 4000);
 	wire_hang_up(&w);
 	rig_finish(&g, &w);
@@ -243,10 +243,10 @@ START_TEST(what_lies_there_is_not_put_off_by_what_comes)
 		say(w[0].peer[0], 1, at, each);
 		at += each;
 		await_acked(w[0].peer[0]);
-		for (int n = 0; n < 20 || !timer_is_set(&g.loop.doubts.tick);
+		for (int n = 0; n < 20 || !timer_is_set(&g.loop.recheck.tick);
 		     n++) {
-			doubt_raise(&g.loop.doubts, other, true);
-			doubts_turn(&g.loop.doubts, true);
+			recheck_add(&g.loop.recheck, other, true);
+			recheck_turn(&g.loop.recheck, true);
 		}
 		sleep_ms(1);
 		loop_turn(&g.loop, 0);
@@ -263,7 +263,7 @@ END_TEST
 
 START_TEST(a_message_by_pipe_takes_one_read)
 {
-	const struct tally_call *reads;
+	const struct relay_call *reads;
 	struct wire w[2];
 	struct rig g;
 
@@ -271,7 +271,7 @@ START_TEST(a_message_by_pipe_takes_one_read)
 	wire_lay(&g, &w[0]);
 	wire_lay(&g, &w[1]);
 	rig_settle(&g);
-	reads = &g.env.tally.splice_in; /* and not so often that it ticks */
+	reads = &g.env.stats.splice_in; /* and not so often that it ticks */
 	for (uint64_t at = 0; at < 25000; at += 1000) {
 		for (int i = 0; i < 2; i++) {
 			say(w[i].peer[0], 1, at, 1000);
@@ -283,7 +283,7 @@ START_TEST(a_message_by_pipe_takes_one_read)
 	}
 	ck_assert_uint_eq(counter_read(&reads->bytes), 50000);
 	ck_assert_uint_eq(counter_read(&reads->calls), 50);
-	ck_assert_uint_eq(counter_read(&g.env.tally.source_empty), 0);
+	ck_assert_uint_eq(counter_read(&g.env.stats.source_empty), 0);
 	for (int i = 0; i < 2; i++) {
 		wire_hang_up(&w[i]);
 		rig_finish(&g, &w[i]);

@@ -14,7 +14,7 @@
 #include "support/peer.h"
 #include "support/suite.h"
 
-static const struct tuning plain;
+static const struct sockopts plain;
 
 static const char *const loopback[] = { "127.0.0.1", "::1" };
 
@@ -111,13 +111,13 @@ START_TEST(what_the_other_kernel_has_acknowledged_is_sent)
 	int fd[2];
 
 	tcp_pair(fd);
-	ck_assert_int_eq(sock_unsent(fd[0]), 0);
+	ck_assert_int_eq(sock_outq(fd[0]), 0);
 	peer_small_buffers(fd[1], 4096);
 	peer_nonblock(fd[0]);
 	while (send(fd[0], loopback, 8, MSG_NOSIGNAL) > 0)
 		;
-	ck_assert_int_gt(sock_unsent(fd[0]), 0);
-	ck_assert_int_eq(sock_unsent(-1), -EBADF);
+	ck_assert_int_gt(sock_outq(fd[0]), 0);
+	ck_assert_int_eq(sock_outq(-1), -EBADF);
 	close(fd[0]);
 	close(fd[1]);
 }
@@ -194,7 +194,7 @@ END_TEST
  * of a connection would be taken for a reset). Elsewhere this is TCP. */
 START_TEST(a_fin_over_mptcp_is_heard)
 {
-	static const struct tuning mptcp = { .mptcp = true };
+	static const struct sockopts mptcp = { .mptcp = true };
 	struct addr at, from, to;
 	int listener, fd[2];
 	char buf[16];
@@ -210,7 +210,7 @@ START_TEST(a_fin_over_mptcp_is_heard)
 	ck_assert_int_eq(shutdown(fd[0], SHUT_WR), 0);
 	ck_assert_int_gt(peer_wait(fd[1], POLLRDHUP, SOON_MS), 0);
 	ck_assert_int_eq(read(fd[1], buf, sizeof(buf)), 10);
-	ck_assert(sock_heard_fin(fd[1], 10));
+	ck_assert(sock_fin_received(fd[1], 10));
 	close(fd[0]);
 	close(fd[1]);
 	close(listener);

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/util.h"
-#include "daemon/target.h"
+#include "proxy/target.h"
 #include "support/suite.h"
 
 #define NOW	(100 * NS_PER_SEC)

@@ -123,7 +123,7 @@ START_TEST(the_stream_goes_on_by_pipe_after_it)
 	}
 	rig_rest(&g);
 	ck_assert_uint_eq(w.relay.lane[0].by_pipe, 1000 + 10 * 2000);
-	ck_assert_uint_eq(counter_read(&g.env.tally.fallbacks[FALLBACK_urgent]),
+	ck_assert_uint_eq(counter_read(&g.env.stats.fallbacks[FALLBACK_urgent]),
 			  1);
 	rig_spin(&g);
 	close_clean(&g, &w);

@@ -6,8 +6,8 @@
  * It is compiled in here, to look inside.
  */
 #include "../../src/relay/uring/buf_ring.c"
-#include "../../src/relay/uring/lane.c"
-#include "../../src/relay/uring/ring.c"
+#include "../../src/relay/uring/uring_lane.c"
+#include "../../src/relay/uring/uring.c"
 
 #include <poll.h>
 #include <sys/ioctl.h>
@@ -48,8 +48,8 @@ START_TEST(messages_pass_by_two_requests_each)
 	ring_lay(&g, &w);
 	for (unsigned n = 1; n < 100; n++)
 		ring_pass(&g, &w, n * 100, 100);
-	ck_assert_uint_eq(counter_read(&g.env.tally.recv.calls), 200);
-	ck_assert_uint_eq(counter_read(&g.env.tally.send.calls), 200);
+	ck_assert_uint_eq(counter_read(&g.env.stats.recv.calls), 200);
+	ck_assert_uint_eq(counter_read(&g.env.stats.send.calls), 200);
 	for (int i = 0; i < 2; i++)
 		shutdown(w.peer[i], SHUT_WR);
 	rig_finish(&g, &w);
@@ -91,7 +91,7 @@ START_TEST(a_relay_that_is_stopped_counts_what_was_received_ahead)
 	relay_stop(&w.relay);
 	rig_finish(&g, &w);
 	ck_assert_uint_eq(w.relay.lane[0].read, 100 + 2 * RIG_BUF_SIZE);
-	ck_assert_uint_eq(counter_read(&g.env.tally.dropped[DROP_stopped]),
+	ck_assert_uint_eq(counter_read(&g.env.stats.dropped[DROP_stopped]),
 			  2 * RIG_BUF_SIZE);
 	rig_close(&g);
 }
@@ -109,7 +109,7 @@ START_TEST(a_relay_that_ends_when_its_write_is_over_is_not_run_again)
 	ring_hold(&g, &w, 0, 100, 1000);
 	ring_crowd(&g, 1);
 	ring_open_sink(&w, 0);
-	w.relay.side[1].watch.ready |= LOOP_READABLE | LOOP_FRESH;
+	w.relay.side[1].watch.ready |= LOOP_READABLE | WATCH_UNREAD;
 	relay_stop(&w.relay);
 	rig_finish(&g, &w);
 	ck_assert_uint_eq(w.relay.lane[0].delivered, 1100);
@@ -147,7 +147,7 @@ START_TEST(a_sink_that_stalls_stops_its_source_within_two_buffers)
 	ring_open(&g);
 	ring_lay(&g, &w);
 	said = stuff(&g, &w, 100);
-	ck_assert_uint_le(counter_read(&g.env.tally.buffers_now), 2);
+	ck_assert_uint_le(counter_read(&g.env.stats.buffers_now), 2);
 	ck_assert_uint_gt(said, w.relay.lane[0].read + w.relay.lane[0].ahead);
 	while (heard < said) {
 		size_t n = min_size(1000, said - heard);
@@ -181,7 +181,7 @@ START_TEST(a_sink_that_stalls_is_not_told_a_buffer_a_word)
 		(void)send(w.peer[0], "x", 1, MSG_DONTWAIT);
 		rig_turn(&g);
 	}
-	ck_assert_uint_le(counter_read(&g.env.tally.buffers_now), 2);
+	ck_assert_uint_le(counter_read(&g.env.stats.buffers_now), 2);
 	wire_hang_up(&w);
 	rig_finish(&g, &w);
 	rig_close(&g);
@@ -209,7 +209,7 @@ START_TEST(more_at_once_than_there_is_room_for_all_get_through)
 			hear(w[n / 2].peer[!(n % 2)], n, at, 1000);
 	}
 	/* nobody had to wait for a timer */
-	ck_assert_uint_eq(counter_read(&g.env.tally.no_memory), 0);
+	ck_assert_uint_eq(counter_read(&g.env.stats.no_memory), 0);
 	for (unsigned n = 0; n < MANY; n++)
 		wire_hang_up(&w[n]);
 	for (unsigned n = 0; n < MANY; n++)
@@ -354,7 +354,7 @@ START_TEST(a_side_that_is_given_up_ends_though_a_receive_is_in_the_queue)
 
 	ring_open(&g);
 	ring_lay(&g, &w);
-	w.relay.side[0].watch.ready |= LOOP_READABLE | LOOP_FRESH;
+	w.relay.side[0].watch.ready |= LOOP_READABLE | WATCH_UNREAD;
 	pump_run(&w.relay.job);
 	ck_assert(ring_lane(&w, 0)->receiving);
 	relay_fail(&w.relay, 0, ETIMEDOUT);

@@ -7,8 +7,8 @@
  * src/relay/uring/ is compiled in here, to look inside.
  */
 #include "../../src/relay/uring/buf_ring.c"
-#include "../../src/relay/uring/lane.c"
-#include "../../src/relay/uring/ring.c"
+#include "../../src/relay/uring/uring_lane.c"
+#include "../../src/relay/uring/uring.c"
 
 #include "unit/ring.h"
 #include "unit/ring_shim.h"
@@ -21,7 +21,7 @@
 
 static uint64_t no_memory_so_far(const struct rig *g)
 {
-	return counter_read(&g->env.tally.no_memory);
+	return counter_read(&g->env.stats.no_memory);
 }
 
 /* Turns for a while, in which nobody may spin. */
@@ -285,7 +285,7 @@ START_TEST(a_relay_that_is_stopped_takes_back_the_send_that_is_not_taken)
 	ck_assert(ring_lane(&w, 0)->sending);
 	relay_stop(&w.relay);
 	rig_finish(&g, &w);
-	ck_assert_uint_eq(counter_read(&g.env.tally.dropped[DROP_stopped]), 50);
+	ck_assert_uint_eq(counter_read(&g.env.stats.dropped[DROP_stopped]), 50);
 	have_memory();
 	ck_assert_int_eq(peer_expect_reset(w.peer[1], SOON_MS), 0);
 	ring_lay(&g, &heir);

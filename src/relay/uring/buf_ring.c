@@ -24,7 +24,7 @@ bool buf_ring_fill(struct uring *u)
 
 		if (b)
 			continue;
-		b = buf_stock(&u->env->bufs);
+		b = buf_provide(&u->env->bufs);
 		if (!b)
 			break;
 		br->n_empty--;
@@ -51,7 +51,7 @@ struct buf *buf_ring_take(struct uring *u, const struct io_uring_cqe *cqe)
 	br->n_empty++;
 	br->taken++;
 	if (cqe->res <= 0) {
-		buf_unstock(b);
+		buf_withdraw(b);
 		return NULL;
 	}
 	buf_lend(b);
@@ -92,6 +92,6 @@ void buf_ring_fini(struct uring *u)
 
 	for (unsigned i = 0; i < BUF_RING_MAX; i++)
 		if (br->bufs[i])
-			buf_unstock(br->bufs[i]);
+			buf_withdraw(br->bufs[i]);
 	free(br->ring);
 }

@@ -24,7 +24,7 @@ enum op { OP_RECV, OP_SEND };
  * @relay, @index: whose lane, and which
  * @receiving, @sending: such a request is in the queue
  * @full:	the last receive filled its buffer
- * @share_end:	how much the lane may have read before others have their turn
+ * @budget_end:	how much the lane may have read before others have their turn
  * @taken:	buf_ring.taken when its last receive was requested
  * @next:	received, and not yet read by the lane; or @end, 0 or a negative
  *		errno, if it is not NO_END
@@ -37,7 +37,7 @@ struct uring_lane {
 	struct relay *relay;
 	uint8_t index;
 	bool receiving, sending, full;
-	uint64_t share_end;
+	uint64_t budget_end;
 	unsigned taken;
 	struct buf *next, *now;
 	int end, sent;
@@ -86,6 +86,6 @@ void uring_sent(struct uring_lane *w, int n);
 void uring_start(struct relay *r);
 void uring_settle(struct lane *l);
 ssize_t uring_discard(struct lane *l);
-void uring_stop(struct relay *r, enum tally_drop why);
+void uring_stop(struct relay *r, enum relay_drop why);
 
 #endif /* RELAY_URING_URING_H */

@@ -1,0 +1,465 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * connect.c - connects to a target of one or several addresses (RFC 8305)
+ *
+ * Attempts begin one after the other: the next one when one has failed, or when
+ * the last has been under way for a while. The first that connects wins, and
+ * the others are closed.
+ *
+ * The first attempt uses the owner's watch, so that a connection to a target of
+ * one address, or to the first of several, costs no call more than a plain
+ * connect does: its socket is registered once. Another one that wins is moved
+ * to that watch. That is done after the batch, since an event of the batch may
+ * still be about the socket that had the watch before; for the same reason
+ * sockets are closed, and the connector is freed, between batches.
+ */
+#include "proxy/connect.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/util.h"
+#include "proxy/worker.h"
+#include "net/sock.h"
+
+#define DELAY_NS (CONNECT_DELAY_MS * NS_PER_MS)
+
+static void step(struct job *j);
+
+static bool is_pending(const struct attempt *a)
+{
+	return a->watch->fd >= 0;
+}
+
+static enum flow_end why_failed(int err)
+{
+	return sock_is_shortage(err) ? FLOW_no_resources
+	       : err == ETIMEDOUT    ? FLOW_connect_timeout
+	       : err == ELOOP	     ? FLOW_connect_self
+				     : FLOW_connect_failed;
+}
+
+/* Remembers that an address has failed, if there are others to try first; @err
+ * is 0 if it is merely slower than another. */
+static void note_failed(struct connector *c, struct target *t, int err,
+			uint64_t now)
+{
+	char text[TARGET_STRLEN];
+
+	if (c->targets->n > 1 && !sock_is_shortage(err) &&
+	    target_set_failed(t, now))
+		log_info("%s: %s; tried last until it answers",
+			 target_format(t, text),
+			 err ? strerror(err) : "slower than another address");
+}
+
+/* An attempt has come to nothing. */
+static void fail(struct connector *c, struct target *t, int err, uint64_t now)
+{
+	c->error = err;
+	c->why = why_failed(err);
+	c->last = t;
+	note_failed(c, t, err, now);
+}
+
+static void close_attempt(struct attempt *a)
+{
+	outgoing_remove(a->connector->worker->outgoing, &a->outgoing);
+	sock_close(a->watch->fd, false);
+	a->watch->fd = -1;
+	a->error = 0;
+	a->connector->n_pending--;
+}
+
+static struct attempt *free_attempt(struct connector *c)
+{
+	for (unsigned i = 0; i < CONNECT_ATTEMPTS_MAX; i++)
+		if (!is_pending(&c->attempt[i]))
+			return &c->attempt[i];
+	return NULL;
+}
+
+/*
+ * Begins one connect. If there is no descriptor left, gives up free pipes; and
+ * the reserve too, unless another attempt is under way.
+ */
+static int begin_connect(struct connector *c, const struct addr *to)
+{
+	struct worker *w = c->worker;
+	const struct sockopts *tuning = &w->conf->sockopts;
+	int fd = sock_connect(to, tuning);
+
+	if (fd == -EMFILE && (pipes_close_free(&w->env.pipes) ||
+			      (!c->n_pending && worker_use_reserve(w))))
+		fd = sock_connect(to, tuning);
+	return fd;
+}
+
+/*
+ * Begins to connect to the next address that does not refuse at once.
+ *
+ * Return: the attempt; NULL if there is none, or none for now.
+ */
+static struct attempt *begin_next(struct connector *c, uint64_t now)
+{
+	uint64_t ms = c->worker->conf->connect_timeout_ms;
+	struct attempt *a = free_attempt(c);
+
+	c->next_ns = now + DELAY_NS;
+	while (a && c->next < c->targets->n) {
+		struct target *t = &c->targets->at[c->order[c->next]];
+		int fd = target_get_addr(t, &a->to);
+
+		if (!fd)
+			fd = begin_connect(c, &a->to);
+		if (fd < 0 && c->n_pending && sock_is_shortage(-fd))
+			return NULL; /* tried again after the delay */
+		c->next++;
+		if (fd < 0) {
+			fail(c, t, -fd, now);
+			continue;
+		}
+		c->last = a->target = t;
+		a->watch->fd = fd;
+		outgoing_add(c->worker->outgoing, &a->outgoing, fd, &a->to);
+		a->due_ns = now + ms * NS_PER_MS;
+		c->n_pending++;
+		return a;
+	}
+	return NULL;
+}
+
+static void attempt_ready(struct attempt *a);
+
+static void own_ready(struct watch *w)
+{
+	attempt_ready(container_of(w, struct attempt, own));
+}
+
+static int watch_attempt(struct attempt *a)
+{
+	struct connector *c = a->connector;
+	bool own = a->watch == &a->own;
+
+	return loop_watch(&c->worker->loop, a->watch, a->watch->fd, LOOP_SOCKET,
+			  own ? own_ready : c->ready);
+}
+
+static void tick(struct timer *t)
+{
+	struct connector *c = container_of(t, struct connector, timer);
+
+	loop_soon(&c->worker->loop, &c->job);
+}
+
+/* Has step() run when the next attempt begins, or one is given up. */
+static int set_timer(struct connector *c)
+{
+	uint64_t due_ns = UINT64_MAX;
+
+	if (c->next < c->targets->n && free_attempt(c))
+		due_ns = c->next_ns;
+	for (unsigned i = 0; i < CONNECT_ATTEMPTS_MAX; i++) {
+		const struct attempt *a = &c->attempt[i];
+
+		if (is_pending(a) && a->due_ns < due_ns)
+			due_ns = a->due_ns;
+	}
+	return loop_timer(&c->worker->loop, &c->timer, due_ns, tick);
+}
+
+/* Closes what is under way, but for the attempt that has won. */
+static void close_others(struct connector *c)
+{
+	for (unsigned i = 0; i < CONNECT_ATTEMPTS_MAX; i++) {
+		struct attempt *a = &c->attempt[i];
+
+		/* The owner, and its watch, may have gone by now. */
+		if (a != c->won && is_pending(a))
+			close_attempt(a);
+	}
+}
+
+static void unlink_all(struct connector *c)
+{
+	loop_untimer(&c->worker->loop, &c->timer);
+	list_remove(&c->job.node);
+}
+
+/* The owner has taken the entry of what has won by now, if it wanted it. */
+static void connector_free(struct connector *c)
+{
+	if (c->won)
+		outgoing_remove(c->worker->outgoing, &c->won->outgoing);
+	free(c);
+}
+
+/* Says the outcome; nothing of it is under way any more. */
+static void tell(struct connector *c)
+{
+	unlink_all(c);
+	c->done(c, c->owner);
+	connector_free(c);
+}
+
+static void give_up(struct connector *c)
+{
+	close_others(c);
+	tell(c);
+}
+
+/* What there is no memory or no room in the epoll set for. */
+static void lack(struct connector *c, int err)
+{
+	c->error = -err;
+	c->why = FLOW_no_resources;
+}
+
+/*
+ * Learns of a win which addresses are the quick ones: one that was tried before
+ * and has not answered is tried last from now on, like one that has failed.
+ */
+static void learn(struct connector *c)
+{
+	const struct attempt *won = c->won;
+	uint64_t now;
+
+	target_clear_failed(won->target);
+	if (c->n_pending == 1)
+		return;
+	now = now_ns();
+	for (unsigned i = 0; i < CONNECT_ATTEMPTS_MAX; i++) {
+		struct attempt *a = &c->attempt[i];
+
+		if (is_pending(a) && a->due_ns < won->due_ns)
+			note_failed(c, a->target, a->error, now);
+	}
+}
+
+/* Between batches: the outcome is @won. */
+static void finish(struct connector *c)
+{
+	struct watch *first = c->attempt[0].watch, *w = c->won->watch;
+	int err = 0;
+
+	close_others(c);
+	if (w != first)
+		err = loop_move(&c->worker->loop, first, w, LOOP_SOCKET,
+				c->ready);
+	if (err) {
+		lack(c, err);
+		close_attempt(c->won);
+		c->won = NULL;
+	}
+	tell(c);
+}
+
+/* @err: what has become of the connection since, as a positive errno. */
+static void win(struct attempt *a, int err)
+{
+	struct connector *c = a->connector;
+
+	c->won = a;
+	c->last = a->target;
+	c->error = err;
+	learn(c);
+	if (a->watch != &a->own && c->n_pending == 1) {
+		tell(c);
+		return;
+	}
+	if (a->watch != &a->own) {
+		loop_untimer(&c->worker->loop, &c->timer);
+		c->done(c, c->owner);
+		c->done = NULL;
+	}
+	loop_soon(&c->worker->loop, &c->job);
+}
+
+/* The kernel has told something about a socket, in this batch. */
+static void attempt_ready(struct attempt *a)
+{
+	struct connector *c = a->connector;
+	const struct watch *w = a->watch;
+	int err = 0;
+
+	if (c->won || a->error || !(w->ready & LOOP_WRITABLE))
+		return;
+	if (w->ready & (EPOLLERR | EPOLLHUP))
+		err = -sock_connected(w->fd);
+	/* These two say that it was connected, and has been reset since. */
+	if (err == ECONNRESET || err == EPIPE) {
+		win(a, err);
+		return;
+	}
+	if (!err && a->target->local && sock_is_self(w->fd, &a->to))
+		err = ELOOP;
+	if (!err) {
+		win(a, 0);
+		return;
+	}
+	a->error = err;
+	loop_soon(&c->worker->loop, &c->job);
+}
+
+/* Cleans up what has failed. Return: whether anything has. */
+static bool reap(struct connector *c, uint64_t now)
+{
+	bool any = false;
+
+	for (unsigned i = 0; i < CONNECT_ATTEMPTS_MAX; i++) {
+		struct attempt *a = &c->attempt[i];
+
+		if (!is_pending(a))
+			continue;
+		if (!a->error && a->due_ns <= now)
+			a->error = ETIMEDOUT;
+		if (!a->error)
+			continue;
+		fail(c, a->target, a->error, now);
+		close_attempt(a);
+		any = true;
+	}
+	return any;
+}
+
+/* Begins what is due. Return: 0, or a negative errno. */
+static int go_on(struct connector *c)
+{
+	uint64_t now = now_ns();
+	struct attempt *a = NULL;
+	int err = 0;
+
+	if (reap(c, now) || c->next_ns <= now)
+		a = begin_next(c, now);
+	if (a)
+		err = watch_attempt(a);
+	if (err && c->n_pending > 1) { /* tried again after the delay */
+		close_attempt(a);
+		c->next--;
+		err = 0;
+	}
+	if (!err && c->n_pending)
+		err = set_timer(c);
+	return err;
+}
+
+/* Between batches, whenever something has happened. */
+static void step(struct job *j)
+{
+	struct connector *c = container_of(j, struct connector, job);
+	int err;
+
+	if (!c->done) { /* the owner knows: the others are left */
+		close_others(c);
+		connector_free(c);
+		return;
+	}
+	if (c->won) {
+		finish(c);
+		return;
+	}
+	err = go_on(c);
+	if (err)
+		lack(c, err);
+	if (err || !c->n_pending)
+		give_up(c);
+}
+
+/**
+ * connector_new() - begin to connect to the first address that does not refuse
+ * @w:		the calling thread's
+ * @watch:	the owner's, with no descriptor: it gets the socket, which is the
+ *		owner's to close in the end
+ * @now:	now_ns()
+ *
+ * Return: a connector that waits for connector_run(), or NULL for want of
+ *	memory.
+ */
+struct connector *connector_new(struct worker *w, struct target_set *targets,
+				struct watch *watch, uint64_t now)
+{
+	struct connector *c = calloc(1, sizeof(*c));
+
+	if (!c)
+		return NULL;
+	c->worker = w;
+	c->targets = targets;
+	c->job.fn = step;
+	list_init(&c->job.node);
+	for (unsigned i = 0; i < CONNECT_ATTEMPTS_MAX; i++) {
+		c->attempt[i].connector = c;
+		c->attempt[i].own.fd = -1;
+		c->attempt[i].watch = i ? &c->attempt[i].own : watch;
+	}
+	target_order(targets, now, c->order);
+	(void)begin_next(c, now);
+	return c;
+}
+
+/**
+ * connector_run() - go on with it
+ * @w:		worker of the calling thread, which runs it from now on
+ * @ready:	for the owner's watch: calls connector_ready()
+ * @done:	told the outcome, perhaps at once: there is c->won, whose socket
+ *		is in the owner's watch, or c->why it has failed
+ */
+void connector_run(struct connector *c, struct worker *w,
+		   void (*ready)(struct watch *w),
+		   void (*done)(struct connector *c, void *owner), void *owner)
+{
+	int err = 0;
+
+	c->worker = w;
+	c->ready = ready;
+	c->done = done;
+	c->owner = owner;
+	if (c->n_pending)
+		err = set_timer(c);
+	if (c->n_pending && !err)
+		err = watch_attempt(&c->attempt[0]);
+	if (err)
+		lack(c, err);
+	if (err || !c->n_pending)
+		give_up(c);
+}
+
+/* The owner's watch has become ready. */
+void connector_ready(struct connector *c)
+{
+	attempt_ready(&c->attempt[0]);
+}
+
+/**
+ * connector_recheck() - ask whether an attempt has connected by now
+ *
+ * For an owner that cannot wait until epoll tells. Between batches.
+ *
+ * Return: whether one has; then @done has been called.
+ */
+bool connector_recheck(struct connector *c)
+{
+	for (unsigned i = 0; !c->won && i < CONNECT_ATTEMPTS_MAX; i++) {
+		struct attempt *a = &c->attempt[i];
+
+		if (is_pending(a) && !a->error && sock_is_writable(a->watch->fd)) {
+			c->won = a;
+			c->last = a->target;
+			c->error = 0;
+		}
+	}
+	if (!c->won)
+		return false;
+	finish(c);
+	return true;
+}
+
+/* Ends it without an outcome; what is in the owner's watch stays. Between
+ * batches. */
+void connector_cancel(struct connector *c)
+{
+	c->won = &c->attempt[0];
+	close_others(c);
+	unlink_all(c);
+	connector_free(c);
+}

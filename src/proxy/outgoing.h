@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * outgoing.h - the connections to targets, by their local address.
+ */
+#ifndef PROXY_OUTGOING_H
+#define PROXY_OUTGOING_H
+
+#include <pthread.h>
+#include <stdbool.h>
+
+#include "base/list.h"
+#include "net/addr.h"
+
+/* A power of two: entries are found by their port. */
+#define OUTGOING_SHARDS 1024
+
+/**
+ * struct outgoing - one connection to a target, embedded in its owner
+ * @node:	in a shard, while @entered; only the shard's lock guards it
+ * @entered:	the owner's alone
+ * @local, @remote: its addresses: Linux gives one local address to connections
+ *		to several remote ones
+ *
+ * All zero is not entered.
+ */
+struct outgoing {
+	struct list node;
+	bool entered;
+	struct addr local, remote;
+};
+
+/**
+ * struct outgoing_table - those of all workers
+ *
+ * A client whose connection is in it is this program: its rule forwards to
+ * itself, perhaps by a route or an address translation that rules do not show.
+ */
+struct outgoing_table {
+	struct outgoing_shard {
+		pthread_mutex_t lock;
+		struct list entries;
+	} shard[OUTGOING_SHARDS];
+};
+
+void outgoing_init(struct outgoing_table *t);
+void outgoing_fini(struct outgoing_table *t);
+void outgoing_add(struct outgoing_table *t, struct outgoing *o, int fd,
+		  const struct addr *remote);
+void outgoing_move(struct outgoing_table *t, struct outgoing *to,
+		   struct outgoing *from);
+void outgoing_remove(struct outgoing_table *t, struct outgoing *o);
+bool outgoing_has(struct outgoing_table *t, const struct addr *local,
+		  const struct addr *remote);
+
+#endif /* PROXY_OUTGOING_H */
