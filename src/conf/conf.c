@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "conf/conf_file.h"
 #include "conf/option_table.h"
 #include "conf/options.h"
 
@@ -75,30 +76,93 @@ static enum conf_verdict read_rules(struct conf *conf, int argc, char **argv,
 	return CONF_RUN;
 }
 
-/**
- * conf_load() - read the command line, and the file it names
- *
- * @conf must be given to conf_fini(), whatever is returned.
- */
-enum conf_verdict conf_load(struct conf *conf, int argc, char **argv)
+/* Return: defaults and no rules, with one reference; or NULL for want of memory. */
+struct conf *conf_new(void)
 {
+	struct conf *conf = calloc(1, sizeof(*conf));
+
+	if (!conf)
+		return NULL;
+	atomic_init(&conf->refs, 1);
+	option_defaults(conf);
+	conf->options.sockopts.keepalive.requested = false;
+	return conf;
+}
+
+/**
+ * conf_load() - read the command line, and the file that it names
+ * @ret:	with CONF_RUN, the configuration, which the caller gives back by
+ *		conf_unref(); otherwise not written
+ */
+enum conf_verdict conf_load(struct conf **ret, int argc, char **argv)
+{
+	struct conf *conf = conf_new();
 	const char *file = NULL;
 	enum conf_verdict verdict;
 
-	option_defaults(conf);
-	conf->sockopts.keepalive.requested = false;
+	if (!conf) {
+		log_error("%s", strerror(ENOMEM));
+		return CONF_FAILED;
+	}
 	verdict = options_read(conf, argc, argv, &file);
 	if (!conf->workers)
 		conf->workers = count_cpus();
 	if (verdict == CONF_RUN)
 		verdict = read_rules(conf, argc - optind, argv + optind, file);
+	if (verdict == CONF_RUN)
+		*ret = conf;
+	else
+		conf_unref(conf);
 	return verdict;
 }
 
-void conf_fini(struct conf *conf)
+/* Any thread may, as long as another reference lives meanwhile. */
+struct conf *conf_ref(struct conf *conf)
+{
+	atomic_fetch_add_explicit(&conf->refs, 1, memory_order_relaxed);
+	return conf;
+}
+
+/* The last reference frees it; NULL is harmless. */
+void conf_unref(struct conf *conf)
+{
+	if (!conf ||
+	    atomic_fetch_sub_explicit(&conf->refs, 1, memory_order_acq_rel) != 1)
+		return;
+	for (unsigned i = 0; i < conf->n_rules; i++)
+		free(conf->rules[i]);
+	free(conf->rules);
+	free(conf);
+}
+
+/**
+ * conf_add_rule() - add a rule, with the options of the command line
+ *
+ * Return: a rule at the end, empty but for its options, or NULL for want of
+ *	memory.
+ */
+struct rule *conf_add_rule(struct conf *conf)
+{
+	struct rule *rule = calloc(1, sizeof(*rule));
+	struct rule **rules = reallocarray(conf->rules, conf->n_rules + 1,
+					   sizeof(struct rule *));
+
+	if (rules)
+		conf->rules = rules;
+	if (!rule || !rules) {
+		free(rule);
+		return NULL;
+	}
+	rule->options = conf->options;
+	rules[conf->n_rules++] = rule;
+	return rule;
+}
+
+/* Whether any rule has @mode. */
+bool conf_uses(const struct conf *conf, enum relay_mode mode)
 {
 	for (unsigned i = 0; i < conf->n_rules; i++)
-		rule_fini(&conf->rules[i]);
-	free(conf->rules);
-	*conf = (struct conf){ 0 };
+		if (conf->rules[i]->options.mode == mode)
+			return true;
+	return false;
 }

@@ -5,31 +5,19 @@
  *	# comment
  *	bindaddr bindport connectaddr connectport
  */
+#include "conf/conf_file.h"
+
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/util.h"
-#include "conf/conf.h"
 
 #define FIELDS 4
 
 /* The longest rule has two names of 253 characters. */
 #define LINE_ROOM 1024
-
-/* Return: a new, empty rule at the end, or NULL for want of memory. */
-struct rule *conf_add_rule(struct conf *conf)
-{
-	struct rule *rules =
-		realloc(conf->rules, (conf->n_rules + 1) * sizeof(*rules));
-
-	if (!rules)
-		return NULL;
-	conf->rules = rules;
-	rules[conf->n_rules] = (struct rule){ 0 };
-	return &rules[conf->n_rules++];
-}
 
 static void close_file(FILE **f)
 {
@@ -96,7 +84,7 @@ static int read_rule(struct conf *conf, const char *where, char *line)
 		log_error("%s: %s", where, strerror(ENOMEM));
 		return -1;
 	}
-	snprintf(rule->where, sizeof(rule->where), "%s", where);
+	snprintf(rule->where, sizeof(rule->where), "%s: ", where);
 	why = read_fields(rule, field, &what);
 	if (why) {
 		log_error("%s: \"%.200s\": %s", where, what, why);
@@ -153,7 +141,7 @@ static char *skip_bom(char *line, unsigned number)
 int conf_read_file(struct conf *conf, const char *path)
 {
 	cleanup(close_file) FILE *f = fopen(path, "re");
-	char line[LINE_ROOM], where[256];
+	char line[LINE_ROOM], where[240];
 	unsigned number = 0, before = conf->n_rules;
 	int more = 1;
 

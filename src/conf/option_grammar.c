@@ -35,7 +35,7 @@ static int keepalive_read(struct conf *conf, const char *text)
 	int end = 0;
 
 	if (!strcmp(text, "off")) {
-		conf->sockopts.keepalive = k;
+		conf->options.sockopts.keepalive = k;
 		return 0;
 	}
 	if (sscanf(text, "%31[^:]:%31[^:]:%31[^:]%n", idle, interval, count,
@@ -46,14 +46,14 @@ static int keepalive_read(struct conf *conf, const char *text)
 	    k.count > KEEPALIVE_COUNT_MAX)
 		return -EINVAL;
 	k.requested = true;
-	conf->sockopts.keepalive = k;
+	conf->options.sockopts.keepalive = k;
 	return 0;
 }
 
 static void keepalive_format(const struct conf *conf,
 			     char buf[static OPTION_VALUE_LEN])
 {
-	const struct keepalive *k = &conf->sockopts.keepalive;
+	const struct keepalive *k = &conf->options.sockopts.keepalive;
 	char idle[FORMAT_LEN], interval[FORMAT_LEN];
 
 	if (k->idle_s)

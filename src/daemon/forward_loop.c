@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * circle.c - rules that lead back to themselves
+ * forward_loop.c - rules that forward to themselves
  *
  * A client of such a rule would be forwarded to sluice, which would forward it
- * to sluice, until there are no descriptors left. What goes round outside of
- * this program, by another one or by address translation, cannot be seen here.
+ * to sluice, until no descriptors are left. A loop through another program, or
+ * through address translation, is not visible here: see outgoing.h for that.
  */
 #include "daemon/forward_loop.h"
 
@@ -13,6 +13,13 @@
 
 #include "base/util.h"
 #include "net/sock.h"
+
+/* The search from one route; @seen is by place in @routes. */
+struct search {
+	const struct routes *routes;
+	const struct listen_set *listens;
+	bool *seen;
+};
 
 static void free_bools(bool **seen)
 {
@@ -29,51 +36,72 @@ static bool reaches(const struct addr *to, const struct listen_socket *l)
 	       (addr_is_any(&l->at) || addr_is_any(to)) && sock_is_local(to);
 }
 
-/*
- * Whether a client of @rule can get to @goal; @seen is by rule.
- *
- * Return: the target of @rule that leads there, or NULL.
- */
-static const struct addr *leads_to(const struct server *s,
-				   const struct rule *rule,
-				   const struct rule *goal, bool *seen)
+static unsigned place_of(const struct search *s, const struct route *route)
 {
-	seen[rule - s->conf->rules] = true;
-	for (unsigned i = 0; rule->found && i < rule->found->n; i++)
-		for (unsigned j = 0; j < s->n_open; j++) {
-			const struct rule *next = s->open[j].rule;
+	unsigned i = 0;
 
-			if (!reaches(&rule->found->at[i].addr, &s->open[j]))
-				continue;
-			if (next == goal || (!seen[next - s->conf->rules] &&
-					     leads_to(s, next, goal, seen)))
-				return &rule->found->at[i].addr;
-		}
+	while (s->routes->at[i] != route)
+		i++;
+	return i;
+}
+
+static const struct addr *leads_to(struct search *s, const struct route *route,
+				   const struct route *goal);
+
+/* Whether a connection to @to gets to @goal, directly or by other routes. */
+static bool gets_to(struct search *s, const struct addr *to,
+		    const struct route *goal)
+{
+	list_each (node, &s->listens->entries) {
+		const struct listen_entry *e =
+			container_of(node, struct listen_entry, node);
+		const struct route *next = e->socket.route;
+
+		if (!reaches(to, &e->socket))
+			continue;
+		if (next == goal ||
+		    (!s->seen[place_of(s, next)] && leads_to(s, next, goal)))
+			return true;
+	}
+	return false;
+}
+
+/* Return: the address of @route's target that leads to @goal, or NULL. */
+static const struct addr *leads_to(struct search *s, const struct route *route,
+				   const struct route *goal)
+{
+	const struct target_set *found = route->found;
+
+	s->seen[place_of(s, route)] = true;
+	for (unsigned i = 0; found && i < found->n; i++)
+		if (gets_to(s, &found->at[i].addr, goal))
+			return &found->at[i].addr;
 	return NULL;
 }
 
 /**
- * forward_loop_find() - look for rules that lead back to themselves
+ * forward_loop_find() - look for a rule that forwards to itself
  *
- * Return: whether there is one; the log then says which.
+ * Return: whether there is one; the log then names it.
  */
-bool forward_loop_find(const struct server *s)
+bool forward_loop_find(const struct routes *routes,
+		       const struct listen_set *listens)
 {
-	const struct conf *conf = s->conf;
-	cleanup(free_bools) bool *seen = calloc(conf->n_rules, sizeof(*seen));
+	cleanup(free_bools) bool *seen = calloc(routes->n, sizeof(*seen));
+	struct search s = { routes, listens, seen };
 
-	for (unsigned i = 0; seen && i < conf->n_rules; i++) {
-		const struct rule *rule = &conf->rules[i];
-		const struct addr *found;
-		char to[ADDR_STRLEN];
+	for (unsigned i = 0; seen && i < routes->n; i++) {
+		const struct route *route = routes->at[i];
+		const struct addr *to;
+		char text[ADDR_STRLEN];
 
-		memset(seen, 0, conf->n_rules * sizeof(*seen));
-		found = leads_to(s, rule, rule, seen);
-		if (!found)
+		memset(seen, 0, routes->n * sizeof(*seen));
+		to = leads_to(&s, route, route);
+		if (!to)
 			continue;
-		log_error("%s%starget %s leads back to this rule: its clients "
-			  "would go round for ever",
-			  rule->where, rule_colon(rule), addr_format(found, to));
+		log_error("%starget %s: this rule forwards to itself; give "
+			  "another target",
+			  route->rule->where, addr_format(to, text));
 		return true;
 	}
 	return false;

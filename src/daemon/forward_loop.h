@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * circle.h - rules that lead back to themselves.
+ * forward_loop.h - rules that forward to themselves.
  */
 #ifndef DAEMON_FORWARD_LOOP_H
 #define DAEMON_FORWARD_LOOP_H
 
-#include "daemon/server.h"
+#include "daemon/listen_set.h"
 
-bool forward_loop_find(const struct server *s);
+bool forward_loop_find(const struct routes *routes,
+		       const struct listen_set *listens);
 
 #endif /* DAEMON_FORWARD_LOOP_H */

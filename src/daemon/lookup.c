@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * lookup.c - the names of rules, at the start and until each has an answer
+ * lookup.c - resolves the hosts of routes, at the start and afterwards
  *
- * The start waits for a first answer to each name, but not for longer than a
- * bounded time. A rule whose target has no address by then listens all the same:
- * its clients are reset until there is one. What to listen at must be known.
+ * The start waits for a first answer to each name, but only for a few seconds.
+ * A route whose target has no address by then listens all the same: its clients
+ * are reset until there is one. An address to listen at must be known.
  */
 #include "daemon/lookup.h"
 
@@ -13,136 +13,126 @@
 #include <string.h>
 
 #include "base/util.h"
-#include "daemon/forward_loop.h"
-#include "daemon/server.h"
 
 /* How long the start waits for answers, to all names together. */
 #define START_S 5
 
-/* Names are numbered by rule and end. */
-static unsigned id_of(unsigned rule, bool target)
+/* Names are numbered by route and end. */
+static unsigned id_of(unsigned route, bool target)
 {
-	return 2 * rule + target;
+	return 2 * route + target;
 }
 
-static void cannot_listen(struct server *s, const struct rule *rule,
+static void cannot_listen(struct lookup *l, const struct rule *rule,
 			  const char *why)
 {
-	log_error("%s%s%s: %s", rule->where, rule_colon(rule),
-		  rule->listen.host, why);
-	s->lookup.failed = true;
+	log_error("%s%s: %s", rule->where, rule->listen.host, why);
+	l->failed = true;
 }
 
-/* Once for each rule, until it has an answer. */
-static void warn_unresolved(struct rule *rule, const char *why)
+/* Once for each route, until it has an answer. */
+static void warn_unresolved(struct route *route, const char *why)
 {
 	char name[RULE_NAME_LEN];
 
-	if (rule->told)
+	if (route->unresolved)
 		return;
-	rule->told = true;
-	log_warn("%s%starget %s: %s; its clients are reset until it resolves",
-		 rule->where, rule_colon(rule), rule_target_name(rule, name),
-		 why);
+	route->unresolved = true;
+	log_warn("%starget %s: %s; clients are reset until it resolves",
+		 route->rule->where, rule_target_name(route->rule, name), why);
 }
 
-static void note_resolved(struct rule *rule, unsigned n)
+static void log_resolved(struct route *route, unsigned n)
 {
 	char name[RULE_NAME_LEN], first[TARGET_STRLEN];
-	const char *where = rule->where, *colon = rule_colon(rule);
+	const char *where = route->rule->where;
 
-	rule_target_name(rule, name);
+	rule_target_name(route->rule, name);
 	if (n > TARGETS_MAX)
-		log_warn("%s%starget %s: %u addresses; the first %d are used",
-			 where, colon, name, n, TARGETS_MAX);
-	if (rule->told)
-		log_notice("%s%starget %s: resolved (%u addresses, the first "
-			   "is %s); its clients are forwarded",
-			   where, colon, name, rule->found->n,
-			   target_format(&rule->found->at[0], first));
-	rule->told = false;
+		log_warn("%starget %s: %u addresses; the first %d are used",
+			 where, name, n, TARGETS_MAX);
+	if (route->unresolved)
+		log_notice("%starget %s: resolved (%u addresses, the first "
+			   "is %s); clients are forwarded",
+			   where, name, route->found->n,
+			   target_format(&route->found->at[0], first));
+	route->unresolved = false;
 }
 
-/*
- * Takes the addresses of a target. Once workers run they are checked here, as
- * at the start, for leading back to the rule.
- *
- * Return: whether they are used; else the name is looked up again.
- */
-static bool take_targets(struct server *s, struct rule *rule,
+/* Return: whether the addresses are used; if not, the name is resolved again. */
+static bool take_targets(struct lookup *l, struct route *route,
 			 const struct addr *addrs, unsigned n)
 {
-	int err = rule_set_targets(rule, addrs, n);
+	int err = route_set_found(route, addrs, n);
 
 	if (err) {
-		warn_unresolved(rule, strerror(-err));
+		warn_unresolved(route, strerror(-err));
 		return false;
 	}
-	if (s->n_started) {
-		if (forward_loop_find(s)) {
-			target_set_free(rule->found);
-			rule->found = NULL;
-			return false;
-		}
-		rule_publish(rule);
+	if (l->found && !l->found(l, route)) {
+		route_clear_found(route);
+		return false;
 	}
-	note_resolved(rule, n);
+	log_resolved(route, n);
 	return true;
 }
 
-static void take(struct server *s, const struct answer *a)
+static bool take_listens(struct lookup *l, struct route *route,
+			 const struct answer *a)
 {
-	struct rule *rule = &s->conf->rules[a->id / 2];
-	bool target = a->id % 2, done = false;
+	int err = a->err ? a->err : route_set_listens(route, a->addrs, a->n);
 
-	s->lookup.n_waiting -= a->first;
-	if (target && !rule->found) {
-		if (a->err)
-			warn_unresolved(rule, resolver_error(a->err));
-		else
-			done = take_targets(s, rule, a->addrs, a->n);
-	} else if (!target && !rule->listens) {
-		int err = a->err ? 0 : rule_set_listens(rule, a->addrs, a->n);
-
-		done = !a->err && !err;
-		if (!done)
-			cannot_listen(s, rule,
-				      resolver_error(err ? err : a->err));
-	}
-	if (done)
-		resolver_settle(s->lookup.resolver, a->id);
+	if (err)
+		cannot_listen(l, route->rule, resolver_error(err));
+	return !err;
 }
 
-/* Takes what has been answered; whenever the main thread was woken. */
-void lookup_collect(struct server *s)
+static void take(struct lookup *l, const struct answer *a)
 {
-	struct lookup *l = &s->lookup;
+	struct route *route = l->routes->at[a->id / 2];
+	bool target = a->id % 2, done = false;
+
+	l->n_waiting -= a->first;
+	if (target && a->err)
+		warn_unresolved(route, resolver_error(a->err));
+	else if (target)
+		done = take_targets(l, route, a->addrs, a->n);
+	else
+		done = take_listens(l, route, a);
+	if (done)
+		resolver_settle(l->resolver, a->id);
+}
+
+/* Takes the answers that have arrived; called whenever the loop has turned. */
+void lookup_collect(struct lookup *l)
+{
 	struct answer a;
 
 	while (l->resolver && !l->failed && resolver_take(l->resolver, &a)) {
-		take(s, &a);
+		take(l, &a);
 		free(a.addrs);
 	}
 	if (l->resolver && resolver_is_idle(l->resolver))
-		lookup_end(s);
+		lookup_stop(l);
 }
 
-/* A numeric address is read here and now, a name is asked for. */
-static int look_up(struct server *s, unsigned i, bool target)
+/* Reads a numeric address immediately, has a name resolved. Return: 0, or a
+ * negative errno. */
+static int look_up(struct lookup *l, unsigned i, bool target)
 {
-	struct lookup *l = &s->lookup;
-	struct rule *rule = &s->conf->rules[i];
-	const struct endpoint *e = target ? &rule->target : &rule->listen;
+	struct route *route = l->routes->at[i];
+	const struct endpoint *e =
+		target ? &route->rule->target : &route->rule->listen;
 	struct addr a;
 	int err;
 
 	if (!*e->host)
-		return rule_listen_anywhere(rule);
+		return route_listen_any(route);
 	if (!addr_parse_ip(&a, e->host, e->port))
-		return target ? rule_set_targets(rule, &a, 1)
-			      : rule_set_listens(rule, &a, 1);
+		return target ? route_set_found(route, &a, 1)
+			      : route_set_listens(route, &a, 1);
 	if (!l->resolver)
-		l->resolver = resolver_new(&s->loop);
+		l->resolver = resolver_new(l->loop);
 	if (!l->resolver)
 		return -ENOMEM;
 	err = resolver_ask(l->resolver, id_of(i, target), e->host, e->port);
@@ -151,17 +141,16 @@ static int look_up(struct server *s, unsigned i, bool target)
 	return err;
 }
 
-static int look_up_all(struct server *s)
+static int look_up_all(struct lookup *l)
 {
-	for (unsigned i = 0; i < s->conf->n_rules; i++) {
-		const struct rule *rule = &s->conf->rules[i];
-		int err = look_up(s, i, false);
+	for (unsigned i = 0; i < l->routes->n; i++) {
+		int err = look_up(l, i, false);
 
 		if (!err)
-			err = look_up(s, i, true);
+			err = look_up(l, i, true);
 		if (err) {
-			log_error("%s%scannot look up addresses: %s",
-				  rule->where, rule_colon(rule), strerror(-err));
+			log_error("%scannot look up addresses: %s",
+				  l->routes->at[i]->rule->where, strerror(-err));
 			return -1;
 		}
 	}
@@ -173,61 +162,64 @@ static void out_of_patience(struct timer *t)
 	container_of(t, struct lookup, patience)->over = true;
 }
 
-/* What has no answer yet is treated like what has a bad one. */
-static void stop_waiting(struct server *s)
+/**
+ * lookup_start() - begin to resolve the hosts of routes
+ *
+ * Numeric addresses are set when it returns. For names the owner turns @loop and
+ * calls lookup_collect(), at first as long as lookup_is_waiting().
+ *
+ * Return: 0; or -1, the reason has been logged, and lookup_stop() must follow.
+ */
+int lookup_start(struct lookup *l, struct loop *loop, const struct routes *routes)
 {
-	char why[64];
+	int err = 0;
 
-	snprintf(why, sizeof(why), "no answer from the resolver within %d s",
-		 START_S);
-	for (unsigned i = 0; i < s->conf->n_rules; i++) {
-		struct rule *rule = &s->conf->rules[i];
+	*l = (struct lookup){ .loop = loop, .routes = routes };
+	if (look_up_all(l))
+		return -1;
+	if (l->n_waiting)
+		err = loop_timer(loop, &l->patience,
+				 now_ns() + START_S * NS_PER_SEC,
+				 out_of_patience);
+	if (err)
+		log_error("%s", strerror(-err));
+	return err ? -1 : 0;
+}
 
-		if (!rule->listens) {
-			cannot_listen(s, rule, why);
-			return;
-		}
-		if (!rule->found)
-			warn_unresolved(rule, why);
-	}
+/* Whether the start waits for an answer. */
+bool lookup_is_waiting(const struct lookup *l)
+{
+	return l->n_waiting && !l->over && !l->failed;
 }
 
 /**
- * lookup_begin() - find the addresses of every rule
+ * lookup_wait_over() - go on without the answers that are missing
  *
- * Waits for answers, or until a signal ends the program before it has started.
- * Signals must be watched already.
- *
- * Return: 0, or -1 and the reason has been logged.
+ * Return: 0; or -1 if what to listen at is unknown, and that has been logged.
  */
-int lookup_begin(struct server *s)
+int lookup_wait_over(struct lookup *l)
 {
-	struct lookup *l = &s->lookup;
-	int err;
+	char why[64];
 
-	if (look_up_all(s))
-		return -1;
-	err = l->n_waiting ? loop_timer(&s->loop, &l->patience,
-					now_ns() + START_S * NS_PER_SEC,
-					out_of_patience)
-			   : 0;
-	if (err) {
-		log_error("%s", strerror(-err));
-		return -1;
+	loop_untimer(l->loop, &l->patience);
+	snprintf(why, sizeof(why), "no answer from the resolver within %d s",
+		 START_S);
+	for (unsigned i = 0; !l->failed && l->over && i < l->routes->n; i++) {
+		struct route *route = l->routes->at[i];
+
+		if (!route->listens)
+			cannot_listen(l, route->rule, why);
+		else if (!route->found)
+			warn_unresolved(route, why);
 	}
-	while (l->n_waiting && !l->over && !l->failed && s->order == WORKER_RUN) {
-		(void)loop_turn(&s->loop, -1);
-		lookup_collect(s);
-	}
-	loop_untimer(&s->loop, &l->patience);
-	if (!l->failed && l->over)
-		stop_waiting(s);
 	return l->failed ? -1 : 0;
 }
 
-/* No name is looked up any more. */
-void lookup_end(struct server *s)
+/* No name is resolved any more. */
+void lookup_stop(struct lookup *l)
 {
-	resolver_close(s->lookup.resolver);
-	s->lookup.resolver = NULL;
+	resolver_close(l->resolver);
+	l->resolver = NULL;
+	if (l->loop)
+		loop_untimer(l->loop, &l->patience);
 }

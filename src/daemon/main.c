@@ -3,21 +3,21 @@
  * main.c - sluice, the program.
  */
 #include <fcntl.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "conf/conf.h"
 #include "daemon/server.h"
+#include "daemon/signals.h"
 
 /* Exit status, as in sluice(8). */
 #define EXIT_CANNOT 1
 #define EXIT_USAGE  2
 
 /*
- * A standard descriptor that is closed would become a socket of a client, and
- * get the messages. What stands in its place refuses them.
+ * A standard descriptor that is closed would become a socket of a client, which
+ * would get the log. An O_PATH descriptor in its place refuses every write.
  */
 static void fill_descriptors(void)
 {
@@ -37,33 +37,23 @@ static int run(struct conf *conf)
 	log_set_level(conf->log_level);
 	err = log_start();
 	if (err)
-		log_warn("messages wait: no thread to write them: %s",
+		log_warn("cannot start the thread that writes messages: %s; "
+			 "they are written at the end",
 			 strerror(-err));
-	return server_run(conf) ? EXIT_CANNOT : EXIT_SUCCESS;
+	err = server_run(conf);
+	conf_unref(conf);
+	return err ? EXIT_CANNOT : EXIT_SUCCESS;
 }
 
 int main(int argc, char **argv)
 {
-	struct conf conf;
-	sigset_t early;
-	int status;
+	struct conf *conf;
+	int status = EXIT_SUCCESS;
 
 	fill_descriptors();
-	signal(SIGXFSZ, SIG_IGN); /* stderr may be a file at its limit */
-
-	/* "At any time" includes before the signals are watched. For process 1
-	 * the kernel would discard what it has no handler for. */
-	sigemptyset(&early);
-	sigaddset(&early, SIGUSR1);
-	if (getpid() == 1) {
-		sigaddset(&early, SIGTERM);
-		sigaddset(&early, SIGINT);
-	}
-	sigprocmask(SIG_BLOCK, &early, NULL);
-
+	signals_block();
 	switch (conf_load(&conf, argc, argv)) {
 	case CONF_DONE:
-		status = EXIT_SUCCESS;
 		break;
 	case CONF_USAGE:
 		status = EXIT_USAGE;
@@ -71,11 +61,10 @@ int main(int argc, char **argv)
 	case CONF_FAILED:
 		status = EXIT_CANNOT;
 		break;
-	default:
-		status = run(&conf);
+	case CONF_RUN:
+		status = run(conf);
 		break;
 	}
-	conf_fini(&conf);
 	log_flush();
 	return status;
 }

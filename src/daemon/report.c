@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * report.c - totals of all workers, printed
+ * report.c - prints the statistics
  *
  * A report is a walk over sections of named numbers; text and JSON differ only
- * in how a section and a number are written. Nothing is added up here that the
- * workers have not counted: what is printed is what happened.
+ * in how a section and a number are written.
  */
 #include "daemon/report.h"
 
@@ -15,8 +14,9 @@
 
 #include "base/output.h"
 #include "base/util.h"
+#include "net/sock.h"
 
-/* Bytes of reports that wait to be written: a report has four to eight KiB. */
+/* Bytes of pending reports: a report has four to eight KiB. */
 #define QUEUE_BYTES (128 << 10)
 
 static char queue[QUEUE_BYTES];
@@ -33,15 +33,6 @@ struct writer {
 	bool json, first;
 	unsigned depth;
 };
-
-/* The sum of one counter over all workers. */
-#define TOTAL(s, member)                                                \
-	({                                                              \
-		uint64_t sum_ = 0;                                      \
-		for (unsigned i_ = 0; i_ < (s)->n_workers; i_++)        \
-			sum_ += counter_read(&(s)->workers[i_].member); \
-		sum_;                                                   \
-	})
 
 static void key(struct writer *w, const char *name)
 {
@@ -94,50 +85,52 @@ static void put_seconds(struct writer *w, const char *name, double secs)
 	fprintf(w->out, "%.3f", secs);
 }
 
-static void put_connections(struct writer *w, const struct server *s)
+/* A number of the snapshot @s. */
+#define N(member) counter_read(&s->member)
+
+static void put_connections(struct writer *w, const struct snapshot *s)
 {
-	uint64_t accepted = TOTAL(s, stats.accepted), ended = 0;
+	uint64_t accepted = N(flows.accepted), ended = 0;
 
 	open_section(w, "connections");
 	put(w, "accepted", accepted);
-	put(w, "connected", TOTAL(s, stats.connected));
+	put(w, "connected", N(flows.connected));
 	for (unsigned i = 0; i < FLOW_END_COUNT; i++)
-		ended += TOTAL(s, stats.ended[i]);
+		ended += N(flows.ended[i]);
 	put(w, "open", accepted > ended ? accepted - ended : 0);
-	put(w, "accept_errors", TOTAL(s, stats.accept_errors));
-	put(w, "accept_pauses", TOTAL(s, stats.accept_pauses));
-	put(w, "accept_reopened", TOTAL(s, stats.accept_reopened));
+	put(w, "accept_errors", N(flows.accept_errors));
+	put(w, "accept_pauses", N(flows.accept_pauses));
+	put(w, "accept_reopened", N(flows.accept_reopened));
 	put(w, "mptcp_refused", sock_mptcp_refused());
 	open_section(w, "ended");
 	for (unsigned i = 0; i < FLOW_END_COUNT; i++)
-		put(w, flow_end_names[i], TOTAL(s, stats.ended[i]));
+		put(w, flow_end_names[i], N(flows.ended[i]));
 	close_section(w);
 	close_section(w);
 }
 
-static void put_bytes(struct writer *w, const struct server *s)
+static void put_bytes(struct writer *w, const struct snapshot *s)
 {
-	uint64_t discarded = TOTAL(s, env.stats.discard.bytes);
-	uint64_t by_pipe = TOTAL(s, env.stats.splice_out.bytes);
-	uint64_t by_buffer = TOTAL(s, env.stats.send.bytes);
+	uint64_t discarded = N(relays.discard.bytes);
+	uint64_t by_pipe = N(relays.splice_out.bytes);
+	uint64_t by_buffer = N(relays.send.bytes);
 	uint64_t dropped = discarded;
 
 	for (unsigned i = 0; i < DROPS; i++)
-		dropped += TOTAL(s, env.stats.dropped[i]);
+		dropped += N(relays.dropped[i]);
 	open_section(w, "bytes");
 	put(w, "read",
-	    TOTAL(s, env.stats.splice_in.bytes) +
-		    TOTAL(s, env.stats.recv.bytes) + discarded);
+	    N(relays.splice_in.bytes) + N(relays.recv.bytes) + discarded);
 	put(w, "delivered", by_pipe + by_buffer);
 	put(w, "by_pipe", by_pipe);
 	put(w, "by_buffer", by_buffer);
-	put(w, "spilled", TOTAL(s, env.stats.spill.bytes));
+	put(w, "spilled", N(relays.spill.bytes));
 	put(w, "dropped", dropped);
-	put(w, "to_targets", TOTAL(s, stats.up));
-	put(w, "to_clients", TOTAL(s, stats.down));
+	put(w, "to_targets", N(flows.up));
+	put(w, "to_clients", N(flows.down));
 	open_section(w, "dropped_because");
 	put(w, "discarded", discarded);
-#define X(name, words) put(w, #name, TOTAL(s, env.stats.dropped[DROP_##name]));
+#define X(name, words) put(w, #name, N(relays.dropped[DROP_##name]));
 	RELAY_DROPS(X)
 #undef X
 	close_section(w);
@@ -154,58 +147,55 @@ static void put_call(struct writer *w, const char *name, uint64_t calls,
 	close_section(w);
 }
 
-static void put_calls(struct writer *w, const struct server *s)
+static void put_calls(struct writer *w, const struct snapshot *s)
 {
 	open_section(w, "calls");
-#define X(name, words)                                     \
-	put_call(w, #name, TOTAL(s, env.stats.name.calls), \
-		 TOTAL(s, env.stats.name.bytes));
+#define X(name, words) \
+	put_call(w, #name, N(relays.name.calls), N(relays.name.bytes));
 	RELAY_CALLS(X)
 #undef X
 	close_section(w);
 	open_section(w, "eagain");
-	put(w, "source_empty", TOTAL(s, env.stats.source_empty));
-	put(w, "sink_full", TOTAL(s, env.stats.sink_full));
-	put(w, "no_memory", TOTAL(s, env.stats.no_memory));
+	put(w, "source_empty", N(relays.source_empty));
+	put(w, "sink_full", N(relays.sink_full));
+	put(w, "no_memory", N(relays.no_memory));
 	close_section(w);
 	open_section(w, "recheck");
-	put(w, "added", TOTAL(s, loop.recheck.added));
-	put(w, "polled", TOTAL(s, loop.recheck.polled));
-	put(w, "readable", TOTAL(s, loop.recheck.readable));
-	put(w, "ticks", TOTAL(s, loop.recheck.ticks));
+	put(w, "added", N(recheck.added));
+	put(w, "polled", N(recheck.polled));
+	put(w, "readable", N(recheck.readable));
+	put(w, "ticks", N(recheck.ticks));
 	close_section(w);
 	open_section(w, "busy_poll");
-	put(w, "polls", TOTAL(s, loop.busy_poll.polls));
-	put(w, "found", TOTAL(s, loop.busy_poll.found));
-	put(w, "preempted", TOTAL(s, loop.busy_poll.preempted));
-	put(w, "unprofitable", TOTAL(s, loop.busy_poll.unprofitable));
+	put(w, "polls", N(busy_poll.polls));
+	put(w, "found", N(busy_poll.found));
+	put(w, "preempted", N(busy_poll.preempted));
+	put(w, "unprofitable", N(busy_poll.unprofitable));
 	close_section(w);
 }
 
-static void put_conduits(struct writer *w, const struct server *s)
+static void put_conduits(struct writer *w, const struct snapshot *s)
 {
 	open_section(w, "fallbacks");
-#define X(name, words) \
-	put(w, #name, TOTAL(s, env.stats.fallbacks[FALLBACK_##name]));
+#define X(name, words) put(w, #name, N(relays.fallbacks[FALLBACK_##name]));
 	RELAY_FALLBACKS(X)
 #undef X
 	close_section(w);
 	open_section(w, "choices");
-#define X(name, what, why) \
-	put(w, #name, TOTAL(s, env.stats.choices[CHOICE_##name]));
+#define X(name, what, why) put(w, #name, N(relays.choices[CHOICE_##name]));
 	RELAY_CHOICES(X)
 #undef X
 	close_section(w);
 	open_section(w, "pipes");
-	put(w, "made", TOTAL(s, env.stats.pipes_made));
-	put(w, "now", TOTAL(s, env.stats.pipes_now));
-	put(w, "lent", TOTAL(s, env.stats.pipes_lent));
-	put(w, "out", TOTAL(s, env.stats.pipes_out));
-	put(w, "out_max", TOTAL(s, env.stats.pipes_out_max));
+	put(w, "made", N(relays.pipes_made));
+	put(w, "now", N(relays.pipes_now));
+	put(w, "lent", N(relays.pipes_lent));
+	put(w, "out", N(relays.pipes_out));
+	put(w, "out_max", N(relays.pipes_out_max));
 	close_section(w);
 	open_section(w, "buffers");
-	put(w, "now", TOTAL(s, env.stats.buffers_now));
-	put(w, "max", TOTAL(s, env.stats.buffers_max));
+	put(w, "now", N(relays.buffers_now));
+	put(w, "max", N(relays.buffers_max));
 	close_section(w);
 }
 
@@ -217,15 +207,16 @@ static void put_output(struct writer *w)
 	close_section(w);
 }
 
-static void put_all(FILE *out, const struct server *s, bool json)
+static void put_all(FILE *out, const struct report *r, bool json)
 {
 	struct writer w = { .out = out, .json = json };
+	const struct snapshot *s = &r->snapshot;
 
 	open_section(&w, "sluice");
 	put_text(&w, "version", SLUICE_VERSION);
-	put_text(&w, "mode", conf_mode_name(s->conf->mode));
-	put(&w, "workers", s->n_workers);
-	put_seconds(&w, "seconds", (double)(now_ns() - s->started_ns) / 1e9);
+	put_text(&w, "mode", conf_mode_name(r->mode));
+	put(&w, "workers", r->workers);
+	put_seconds(&w, "seconds", r->seconds);
 	put_connections(&w, s);
 	put_bytes(&w, s);
 	put_calls(&w, s);
@@ -243,22 +234,19 @@ static void log_loss(unsigned n, const char *why)
 }
 
 /**
- * report_print() - have the totals written to stdout
- * @format:	STATS_JSON for one line of JSON, else text
- *
- * The workers go on meanwhile: numbers of running connections are each true,
- * but not of one instant. The "max" of several workers are added up.
+ * report_print() - have a report written to stdout
+ * @format:	STATS_JSON for one line of JSON, otherwise text
  *
  * It does not wait for stdout: see report_check() and report_flush().
  */
-void report_print(const struct server *s, enum stats_format format)
+void report_print(const struct report *r, enum stats_format format)
 {
 	char *text = NULL;
 	size_t len = 0;
 	FILE *out = open_memstream(&text, &len);
 
 	if (out)
-		put_all(out, s, format == STATS_JSON);
+		put_all(out, r, format == STATS_JSON);
 	if (!out || fclose(out))
 		log_loss(1, strerror(ENOMEM));
 	else if (!output_put(&to_stdout, text, len))

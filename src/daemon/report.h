@@ -1,16 +1,29 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * report.h - totals of all workers, printed.
+ * report.h - prints the statistics.
  */
 #ifndef DAEMON_REPORT_H
 #define DAEMON_REPORT_H
 
-#include "daemon/server.h"
+#include "proxy/snapshot.h"
 
-/* Stdout takes a report within so long, or it is dropped. */
+/* A report that stdout does not take within this time is dropped. */
 #define REPORT_WAIT_MS 1000
 
-void report_print(const struct server *s, enum stats_format format);
+/**
+ * struct report - what is printed
+ * @mode:	of the command line
+ * @seconds:	since the start
+ * @snapshot:	of all workers
+ */
+struct report {
+	enum relay_mode mode;
+	unsigned workers;
+	double seconds;
+	struct snapshot snapshot;
+};
+
+void report_print(const struct report *r, enum stats_format format);
 bool report_check(void);
 void report_flush(void);
 

@@ -1,120 +1,81 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * server.c - the workers and the signals
+ * server.c - the process: from a configuration to the last connection
  *
- * The main thread relays nothing. It waits for signals and for the workers to
- * carry out its orders: on SIGTERM they are told to stop listening; when all
- * have, the listening sockets are closed and they are told to end with their
- * last flow; when the drain's time is up, or on a second signal, to end now.
+ * The main thread forwards nothing. It opens the listening sockets, gives them
+ * to workers, and waits for signals. On SIGTERM the workers stop accepting; once
+ * all have, the listening sockets are closed and the flows drain; when the drain
+ * timeout expires, or on a second signal, the flows that are left are cut off.
  */
 #include "daemon/server.h"
 
 #include <signal.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
-#include <sys/signalfd.h>
 
 #include "base/util.h"
-#include "daemon/startup.h"
 #include "daemon/forward_loop.h"
-#include "daemon/listen_socket.h"
+#include "daemon/listen_set.h"
+#include "daemon/lookup.h"
 #include "daemon/report.h"
-
-/* Wakes the main thread; any thread may. */
-void server_ring(struct server *s)
-{
-	loop_wake(&s->loop);
-}
-
-/* Keeps a worker's thread waiting until all of the start is done. */
-void server_wait_start(struct server *s)
-{
-	pthread_mutex_lock(&s->start_gate);
-	pthread_mutex_unlock(&s->start_gate);
-}
-
-/* Connections that are open now. */
-unsigned server_load(const struct server *s)
-{
-	unsigned sum = 0;
-
-	for (unsigned i = 0; i < s->n_workers; i++)
-		sum += atomic_load_explicit(&s->workers[i].load,
-					    memory_order_relaxed);
-	return sum;
-}
-
-/* Who should run the next flow: @self unless another has fewer, by more than
- * @more. */
-struct worker *server_least_loaded(struct server *s, struct worker *self,
-				   unsigned more)
-{
-	struct worker *best = self;
-	unsigned least = atomic_load_explicit(&self->load, memory_order_relaxed);
-
-	least = least > more ? least - more : 0;
-
-	for (unsigned i = 0; i < s->n_workers; i++) {
-		unsigned load = atomic_load_explicit(&s->workers[i].load,
-						     memory_order_relaxed);
-
-		if (load < least) {
-			least = load;
-			best = &s->workers[i];
-		}
-	}
-	return best;
-}
-
-static void server_order(struct server *s, enum worker_order order)
-{
-	s->order = order;
-	for (unsigned i = 0; i < s->n_started; i++)
-		worker_tell(&s->workers[i], order);
-}
+#include "daemon/signals.h"
+#include "daemon/startup.h"
+#include "proxy/workers.h"
 
 /*
- * No worker may end while another may still hand it a flow: so all stop
- * listening first, and the rest follows when all have.
+ *	STARTING - clients are accepted --------------> RUNNING
+ *	STARTING, RUNNING - SIGTERM, or cannot start -> STOPPING
+ *	STOPPING - no worker accepts any more --------> DRAINING
+ *	DRAINING - no flow remains -------------------> ENDED
  */
-static void server_hush(struct server *s)
-{
-	if (s->order == WORKER_RUN)
-		server_order(s, WORKER_HUSH);
-}
+enum server_state {
+	SERVER_STARTING,
+	SERVER_RUNNING,
+	SERVER_STOPPING,
+	SERVER_DRAINING,
+	SERVER_ENDED,
+};
 
-/* Cuts off what is left, as soon as nobody listens any more. */
-static void server_end(struct server *s)
-{
-	s->end_now = true;
-	server_hush(s);
-	if (s->order == WORKER_FINISH)
-		server_order(s, WORKER_END);
-}
+/**
+ * struct server
+ * @conf:	the caller's reference
+ * @loop:	of the main thread, @inbox: for acknowledgements of the workers
+ * @drain:	set while flows may drain
+ * @report:	set while stdout has not taken all reports
+ * @reports:	how many SIGUSR1 have asked for
+ * @cut_off:	flows that are left are not waited for
+ */
+struct server {
+	struct conf *conf;
+	enum server_state state;
+	struct loop loop;
+	struct inbox inbox;
+	struct signals signals;
+	struct routes routes;
+	struct lookup lookup;
+	struct listen_set listens;
+	struct workers workers;
+	struct timer drain, report;
+	unsigned reports;
+	bool cut_off;
+	uint64_t started_ns;
+};
 
-static void drain_is_over(struct timer *t)
+static void report_write(struct server *s)
 {
-	server_end(container_of(t, struct server, drain));
-}
+	struct report r = {
+		.mode = s->conf->options.mode,
+		.workers = s->workers.n,
+		.seconds = (double)(now_ns() - s->started_ns) / 1e9,
+	};
 
-static void server_terminate(struct server *s)
-{
-	uint64_t ms = s->conf->drain_timeout_ms;
-	bool again = s->order != WORKER_RUN;
-
-	server_hush(s);
-	if (again || !ms ||
-	    loop_timer(&s->loop, &s->drain, now_ns() + ms * NS_PER_MS,
-		       drain_is_over))
-		server_end(s);
+	workers_snapshot(&s->workers, &r.snapshot);
+	report_print(&r, s->conf->stats);
 }
 
 static void report_is_due(struct timer *t);
 
-/* Looks whether stdout takes the reports, once it should have. */
-static void watch_reports(struct server *s)
+/* Checks later whether stdout has taken the reports. */
+static void report_watch(struct server *s)
 {
 	(void)loop_timer(&s->loop, &s->report,
 			 now_ns() + REPORT_WAIT_MS * NS_PER_MS, report_is_due);
@@ -123,219 +84,224 @@ static void watch_reports(struct server *s)
 static void report_is_due(struct timer *t)
 {
 	if (report_check())
-		watch_reports(container_of(t, struct server, report));
+		report_watch(container_of(t, struct server, report));
 }
 
-static void server_report(struct server *s)
+/* Writes the next report that was asked for, once the snapshots are there. */
+static void report_step(struct server *s)
 {
-	report_print(s, s->conf->stats);
+	if (!s->reports || s->workers.pending[WORKER_SNAPSHOT])
+		return;
+	report_write(s);
 	if (!timer_is_set(&s->report))
-		watch_reports(s);
+		report_watch(s);
+	if (--s->reports)
+		workers_order(&s->workers, WORKER_SNAPSHOT);
 }
 
-static void signal_ready(struct watch *w)
+static void report_request(struct server *s)
 {
-	struct server *s = container_of(w, struct server, signals);
-	struct signalfd_siginfo info;
-
-	while (read(w->fd, &info, sizeof(info)) == sizeof(info)) {
-		if (info.ssi_signo == SIGUSR1)
-			server_report(s);
-		else
-			server_terminate(s);
-	}
+	if (!s->reports++)
+		workers_order(&s->workers, WORKER_SNAPSHOT);
 }
 
-/* Return: 0, or -1 and the reason has been logged. */
-static int watch_signals(struct server *s)
+/* Cuts off what is left, as soon as no worker accepts any more. */
+static void server_cut_off(struct server *s)
 {
-	sigset_t set;
-	int fd, err;
-
-	signal(SIGPIPE, SIG_IGN); /* splice(2) has no MSG_NOSIGNAL (K11) */
-	sigemptyset(&set);
-	sigaddset(&set, SIGTERM);
-	sigaddset(&set, SIGINT);
-	sigaddset(&set, SIGUSR1);
-	sigprocmask(SIG_BLOCK, &set, NULL);
-	fd = signalfd(-1, &set, SFD_NONBLOCK | SFD_CLOEXEC);
-	if (fd < 0) {
-		log_error("cannot create signalfd: %s", strerror(errno));
-		return -1;
-	}
-	err = loop_watch(&s->loop, &s->signals, fd, EPOLLIN, signal_ready);
-	if (err) {
-		log_error("cannot watch signalfd: %s", strerror(-err));
-		s->signals.fd = close_fd(fd);
-	}
-	return err ? -1 : 0;
+	if (s->cut_off)
+		return;
+	s->cut_off = true;
+	if (s->state == SERVER_DRAINING)
+		workers_order(&s->workers, WORKER_CANCEL);
 }
 
-/* "cannot create timerfd: ", where that is why a loop could not be made. */
-static const char *why_no_loop(const struct loop *loop, char text[static 40])
+static void drain_expired(struct timer *t)
 {
-	*text = '\0';
-	if (loop->refused)
-		snprintf(text, 40, "cannot create %s: ", loop->refused);
-	return text;
+	server_cut_off(container_of(t, struct server, drain));
 }
 
-static rlim_t raise_descriptors(void)
+static void server_stop(struct server *s)
 {
-	struct rlimit lim;
-
-	if (getrlimit(RLIMIT_NOFILE, &lim))
-		return 1024;
-	if (lim.rlim_cur < lim.rlim_max) {
-		lim.rlim_cur = lim.rlim_max;
-		if (setrlimit(RLIMIT_NOFILE, &lim))
-			getrlimit(RLIMIT_NOFILE, &lim);
-	}
-	return lim.rlim_cur;
+	if (s->state >= SERVER_STOPPING)
+		return;
+	s->state = SERVER_STOPPING;
+	/* While one is being added, server_step() removes it afterwards. */
+	if (!s->listens.pending)
+		listen_set_stop(&s->listens);
 }
 
-static int make_workers(struct server *s)
+static void server_terminate(struct server *s)
 {
-	unsigned n = s->conf->workers;
-	char why[40];
-	int err;
+	uint64_t ms = s->conf->drain_timeout_ms;
+	bool again = s->state >= SERVER_STOPPING;
 
-	s->workers = calloc(n, sizeof(*s->workers));
-	if (!s->workers) {
-		log_error("%u workers: %s", n, strerror(ENOMEM));
-		return -1;
-	}
-	for (; s->n_workers < n; s->n_workers++) {
-		err = worker_init(&s->workers[s->n_workers], s, s->n_workers);
-		if (err) {
-			log_error("worker %u of %u: %s%s", s->n_workers + 1, n,
-				  why_no_loop(&s->workers[s->n_workers].loop, why),
-				  strerror(-err));
-			return -1;
-		}
-	}
-	return 0;
+	server_stop(s);
+	if (again || !ms ||
+	    loop_timer(&s->loop, &s->drain, now_ns() + ms * NS_PER_MS,
+		       drain_expired))
+		server_cut_off(s);
 }
 
-/*
- * Starts the threads, which wait at the gate: so listeners are given only to
- * workers that have one. A thread may be refused, by pids.max of a container
- * for example; then those that have started do the work.
- */
-static int start_workers(struct server *s)
+static void signal_received(struct signals *signals, int signo)
 {
-	unsigned n = s->n_workers;
-	int err = 0;
+	struct server *s = container_of(signals, struct server, signals);
 
-	while (!err && s->n_started < n) {
-		err = worker_start(&s->workers[s->n_started]);
-		if (!err)
-			s->n_started++;
-	}
-	if (!err)
-		return 0;
-	if (!s->n_started) {
-		log_error("cannot start a worker thread: %s", strerror(-err));
-		return -1;
-	}
-	log_warn("cannot start worker thread %u of %u: %s; running with %u",
-		 s->n_started + 1, n, strerror(-err), s->n_started);
-	while (s->n_workers > s->n_started)
-		worker_fini(&s->workers[--s->n_workers]);
-	return 0;
+	if (signo == SIGUSR1)
+		report_request(s);
+	else
+		server_terminate(s);
 }
 
-static bool all_obeyed(const struct server *s)
+/* Goes on to the next state when all that it waits for has happened. */
+static void server_step(struct server *s)
 {
-	for (unsigned i = 0; i < s->n_started; i++)
-		if (atomic_load(&s->workers[i].obeyed) < (int)s->order)
-			return false;
+	if (s->state == SERVER_STOPPING && !s->listens.pending) {
+		listen_set_stop(&s->listens);
+		if (s->listens.pending)
+			return;
+		listen_set_close(&s->listens);
+		s->state = SERVER_DRAINING;
+		workers_order(&s->workers, WORKER_DRAIN);
+		if (s->cut_off)
+			workers_order(&s->workers, WORKER_CANCEL);
+	}
+	if (s->state == SERVER_DRAINING && !s->workers.pending[WORKER_DRAIN] &&
+	    !s->workers.pending[WORKER_CANCEL] && !s->reports)
+		s->state = SERVER_ENDED;
+}
+
+/* One turn of the main thread. */
+static void server_turn(struct server *s)
+{
+	(void)loop_turn(&s->loop, -1);
+	inbox_run(&s->inbox);
+	lookup_collect(&s->lookup);
+	report_step(s);
+	server_step(s);
+}
+
+/* A name has been resolved after the start. Return: whether it is used. */
+static bool target_found(struct lookup *l, struct route *route)
+{
+	struct server *s = container_of(l, struct server, lookup);
+
+	if (forward_loop_find(&s->routes, &s->listens))
+		return false;
+	route_publish(route);
 	return true;
 }
 
-static bool all_over(const struct server *s)
+/* Return: 0, or -1 and the reason has been logged; 0 too if it was stopped. */
+static int server_resolve(struct server *s)
 {
-	for (unsigned i = 0; i < s->n_started; i++)
-		if (atomic_load(&s->workers[i].load) ||
-		    atomic_load(&s->workers[i].obeyed) < WORKER_FINISH)
-			return false;
-	return true;
+	if (lookup_start(&s->lookup, &s->loop, &s->routes))
+		return -1;
+	while (lookup_is_waiting(&s->lookup) && s->state == SERVER_STARTING)
+		server_turn(s);
+	return lookup_wait_over(&s->lookup);
 }
 
-/* Runs until the last flow has ended after a SIGTERM. */
-static void server_loop(struct server *s)
+/* Has workers accept. Return: as server_resolve(). */
+static int server_accept(struct server *s)
 {
-	while (!all_over(s)) {
-		(void)loop_turn(&s->loop, -1);
-		lookup_collect(s);
-		if (s->order == WORKER_HUSH && all_obeyed(s)) {
-			listen_sockets_close(s);
-			server_order(s, s->end_now ? WORKER_END : WORKER_FINISH);
-		}
-	}
+	listen_set_start(&s->listens, &s->workers);
+	while (s->listens.pending)
+		server_turn(s);
+	return s->listens.failed ? -1 : 0;
 }
 
+/* Return: as server_resolve(). */
 static int server_start(struct server *s)
 {
-	rlim_t fds = raise_descriptors();
+	rlim_t fds = startup_raise_descriptors();
 
-	if (watch_signals(s) || lookup_begin(s))
+	if (routes_init(&s->routes, s->conf)) {
+		log_error("%s", strerror(ENOMEM));
 		return -1;
-	if (s->order != WORKER_RUN)
-		return 0; /* a signal came first */
-	if (make_workers(s) || start_workers(s) || listen_sockets_open(s) ||
-	    forward_loop_find(s))
+	}
+	if (signals_watch(&s->signals, &s->loop, signal_received) ||
+	    server_resolve(s))
 		return -1;
-	for (unsigned i = 0; i < s->conf->n_rules; i++)
-		rule_publish(&s->conf->rules[i]);
-	startup_report(s, fds);
+	if (s->state != SERVER_STARTING)
+		return 0;
+	if (workers_init(&s->workers, s->conf, &s->inbox) ||
+	    listen_set_open(&s->listens, &s->routes) ||
+	    forward_loop_find(&s->routes, &s->listens))
+		return -1;
+	for (unsigned i = 0; i < s->routes.n; i++)
+		route_publish(s->routes.at[i]);
+	s->lookup.found = target_found;
+	if (server_accept(s))
+		return -1;
+	if (s->state == SERVER_STARTING) {
+		s->state = SERVER_RUNNING;
+		startup_log(s->conf, &s->listens, &s->workers, fds);
+	}
 	return 0;
+}
+
+/* Once the last flow has ended: the last line, and the statistics. */
+static void server_log_end(struct server *s)
+{
+	struct snapshot sum;
+
+	for (unsigned i = 0; i < s->workers.n; i++)
+		snapshot_take(&s->workers.snapshots[i], &s->workers.at[i]);
+	workers_snapshot(&s->workers, &sum);
+	log_notice("stopped: %llu connections, %llu bytes delivered",
+		   (unsigned long long)counter_read(&sum.flows.accepted),
+		   (unsigned long long)(counter_read(&sum.relays.send.bytes) +
+					counter_read(
+						&sum.relays.splice_out.bytes)));
+	log_flush(); /* before the statistics, if both go to one terminal */
+	if (s->conf->stats != STATS_NONE)
+		report_write(s);
+	report_flush();
 }
 
 static void server_fini(struct server *s)
 {
-	for (unsigned i = 0; i < s->n_started; i++)
-		worker_join(&s->workers[i]);
-	for (unsigned i = 0; i < s->n_workers; i++)
-		worker_fini(&s->workers[i]);
-	outgoing_fini(&s->outgoing);
-	listen_sockets_close(s);
-	lookup_end(s);
-	free(s->workers);
-	free(s->open);
+	lookup_stop(&s->lookup);
+	workers_fini(&s->workers);
+	listen_set_close(&s->listens);
+	routes_fini(&s->routes);
 	loop_untimer(&s->loop, &s->drain);
 	loop_untimer(&s->loop, &s->report);
-	close_fd(s->signals.fd);
+	signals_unwatch(&s->signals);
+	inbox_fini(&s->inbox);
 	loop_fini(&s->loop);
 }
 
 /**
- * server_run() - forward until told to stop
+ * server_run() - forward until a signal ends it
  *
- * Return: 0, or -1 if it could not start, and said why.
+ * Return: 0, or -1 if it could not start, and the reason has been logged.
  */
-int server_run(const struct conf *conf)
+int server_run(struct conf *conf)
 {
 	struct server s = { .conf = conf,
 			    .started_ns = now_ns(),
-			    .start_gate = PTHREAD_MUTEX_INITIALIZER,
-			    .signals.fd = -1 };
-	char why[40];
+			    .signals.watch.fd = -1 };
 	int err = loop_init(&s.loop);
 
-	if (err) {
-		log_error("%s%s", why_no_loop(&s.loop, why), strerror(-err));
-		return -1;
-	}
-	outgoing_init(&s.outgoing);
-	pthread_mutex_lock(&s.start_gate);
-	err = server_start(&s);
+	if (err && s.loop.refused)
+		log_error("cannot create %s: %s", s.loop.refused, strerror(-err));
+	else if (err)
+		log_error("%s", strerror(-err));
 	if (err)
-		server_end(&s);
-	pthread_mutex_unlock(&s.start_gate);
-	server_loop(&s);
+		return -1;
+	inbox_init(&s.inbox, &s.loop);
+	listen_set_init(&s.listens);
+	err = server_start(&s);
+	if (err) {
+		server_stop(&s);
+		server_cut_off(&s);
+	}
+	server_step(&s);
+	while (s.state != SERVER_ENDED)
+		server_turn(&s);
 	if (!err)
-		startup_report_end(&s);
+		server_log_end(&s);
 	server_fini(&s);
 	return err;
 }

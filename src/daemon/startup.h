@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * announce.h - what is said when the program is ready, and when it ends.
+ * startup.h - the lines that say what was started.
  */
 #ifndef DAEMON_STARTUP_H
 #define DAEMON_STARTUP_H
 
 #include <sys/resource.h>
 
-#include "daemon/server.h"
+#include "daemon/listen_set.h"
 
-void startup_report(const struct server *s, rlim_t descriptors);
-void startup_report_end(const struct server *s);
+rlim_t startup_raise_descriptors(void);
+void startup_log(const struct conf *conf, const struct listen_set *listens,
+		 const struct workers *workers, rlim_t descriptors);
 
 #endif /* DAEMON_STARTUP_H */

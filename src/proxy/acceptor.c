@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * listener.c - a rule made real: a listening socket that one worker watches
+ * acceptor.c - a listening socket that one worker watches
  *
- * It is watched level triggered: a few clients are taken a wake-up, so that
- * running connections have their turn in between, and the rest is reported
- * again. Where there are no descriptors or no memory, that would spin; then the
- * socket is left alone for a while, and clients wait in its queue (K29). So it
- * would where accept fails for every client, by a policy say, and where the
- * socket does not listen any more: see net/accept.c.
+ * The socket is watched level-triggered: a few clients are accepted in a turn,
+ * so that running connections have their turn in between, and epoll reports the
+ * rest again. Without descriptors or memory that would spin, so accept is paused
+ * and clients wait in the queue (K29). It is paused too where accept fails for
+ * every client, because of a security policy for example; and a socket that no
+ * longer listens is replaced: see net/accept.c.
  */
 #include "proxy/acceptor.h"
 
@@ -16,27 +16,27 @@
 
 #include "base/probe.h"
 #include "base/util.h"
-#include "daemon/listen_socket.h"
 #include "net/accept.h"
 #include "net/sock.h"
+#include "proxy/flow.h"
 
-/* Clients a wake-up while there is a queue of them. Else it is one: when they
- * come one by one, to be told that there is no other takes a call for each. */
-#define LISTENER_BATCH 4
+/* Clients accepted in a turn while there is a queue. Otherwise one: when clients
+ * come one by one, a second accept only returns EAGAIN. */
+#define ACCEPT_BATCH 4
 
 /*
- * To hand a flow over wakes another thread, which costs as much as half a short
- * connection does. So while brief ones come and go, the worker that accepts has
- * so many more than others before it gives any away.
+ * To give a flow to another worker wakes a thread, which costs as much as half a
+ * short connection. So while brief connections come and go, the worker that
+ * accepts keeps flows until it has this many more than another.
  */
 #define BRIEF_MORE 32
 
-/* How long accept is paused; where it fails again and again, twice as long each
- * time, up to the second. */
+/* How long accept is paused; doubled with each failure in a row, up to the
+ * second. */
 #define PAUSE_NS     (100 * NS_PER_MS)
 #define PAUSE_MAX_NS (5 * NS_PER_SEC)
 
-/* Failures in a row that are taken for those of single clients. */
+/* Failures in a row that may each be of one client only. */
 #define FAILURES_MAX 64
 
 /* How often a link-local address is compared with its interface. */
@@ -44,91 +44,90 @@
 
 static void acceptor_ready(struct watch *w);
 
-static uint64_t next_delay(struct acceptor *l)
+static uint64_t next_delay(struct acceptor *a)
 {
-	uint64_t delay = PAUSE_NS << l->delays;
+	uint64_t delay = PAUSE_NS << a->delays;
 
 	if (delay >= PAUSE_MAX_NS)
 		return PAUSE_MAX_NS;
-	l->delays++;
+	a->delays++;
 	return delay;
 }
 
-static const char *where(const struct acceptor *l, char text[static ADDR_STRLEN])
+static const char *where(const struct acceptor *a, char text[static ADDR_STRLEN])
 {
-	return addr_format(&l->socket->at, text);
+	return addr_format(&a->socket->at, text);
 }
 
-static int watch(struct acceptor *l)
+static int watch(struct acceptor *a)
 {
-	return loop_watch(&l->worker->loop, &l->watch, l->socket->fd, EPOLLIN,
+	return loop_watch(&a->worker->loop, &a->watch, a->socket->fd, EPOLLIN,
 			  acceptor_ready);
 }
 
 static void resume(struct timer *t)
 {
-	struct acceptor *l = container_of(t, struct acceptor, pause);
+	struct acceptor *a = container_of(t, struct acceptor, pause);
 
-	if (watch(l))
-		(void)loop_timer(&l->worker->loop, t, now_ns() + PAUSE_NS,
+	if (watch(a))
+		(void)loop_timer(&a->worker->loop, t, now_ns() + PAUSE_NS,
 				 resume);
 }
 
-/* Leaves the socket alone for a while. */
-static void pause_for(struct acceptor *l, int err)
+/* Pauses accept because of @err, a positive errno. */
+static void pause_for(struct acceptor *a, int err)
 {
 	static struct ratelimit limit;
-	bool said = !sock_is_shortage(err) && l->delays;
-	uint64_t delay = sock_is_shortage(err) ? PAUSE_NS : next_delay(l);
+	bool logged = !sock_is_shortage(err) && a->delays;
+	uint64_t delay = sock_is_shortage(err) ? PAUSE_NS : next_delay(a);
 	char at[ADDR_STRLEN];
 
-	if (loop_timer(&l->worker->loop, &l->pause, now_ns() + delay, resume))
+	if (loop_timer(&a->worker->loop, &a->pause, now_ns() + delay, resume))
 		return;
-	loop_unwatch(&l->worker->loop, &l->watch);
-	counter_add(&l->worker->stats.accept_pauses, 1);
-	if (!said)
+	loop_unwatch(&a->worker->loop, &a->watch);
+	counter_add(&a->worker->stats.accept_pauses, 1);
+	if (!logged)
 		log_ratelimited(
 			&limit, LOG_WARN,
 			"accept paused for %u ms on %s: %s (%u connections)",
-			(unsigned)(delay / NS_PER_MS), where(l, at),
-			strerror(err), server_load(l->worker->server));
+			(unsigned)(delay / NS_PER_MS), where(a, at),
+			strerror(err), workers_load(a->worker->all));
 }
 
 /* Replaces the socket. Return: 0, or a negative errno. */
-static int reopen(struct acceptor *l)
+static int reopen(struct acceptor *a)
 {
-	const struct server *s = l->worker->server;
-	int err = listen_socket_reopen(s, l->socket);
+	int err = listen_socket_reopen(a->socket);
 
-	if (err == -EMFILE && worker_use_reserve(l->worker)) {
-		err = listen_socket_reopen(s, l->socket);
-		(void)worker_has_reserve(l->worker);
+	if (err == -EMFILE && worker_use_reserve(a->worker)) {
+		err = listen_socket_reopen(a->socket);
+		(void)worker_has_reserve(a->worker);
 	}
-	return err ? err : watch(l);
+	return err ? err : watch(a);
 }
 
 static void revive(struct timer *t)
 {
 	static struct ratelimit limit;
-	struct acceptor *l = container_of(t, struct acceptor, pause);
-	bool first = l->delays <= 1;
+	struct acceptor *a = container_of(t, struct acceptor, pause);
+	bool first = a->delays <= 1;
 	char at[ADDR_STRLEN];
-	int err = reopen(l);
+	int err = reopen(a);
 	uint64_t delay;
 
 	if (!err) {
-		counter_add(&l->worker->stats.accept_reopened, 1);
+		counter_add(&a->worker->stats.accept_reopened, 1);
 		log_ratelimited(&limit, LOG_WARN,
-				"listening socket replaced on %s", where(l, at));
+				"listening socket replaced on %s", where(a, at));
 		return;
 	}
-	delay = next_delay(l);
-	(void)loop_timer(&l->worker->loop, t, now_ns() + delay, revive);
+	delay = next_delay(a);
+	(void)loop_timer(&a->worker->loop, t, now_ns() + delay, revive);
 	if (first)
 		log_ratelimited(
 			&limit, LOG_WARN,
 			"cannot listen at %s: %s; next attempt in %u ms",
-			where(l, at), strerror(-err),
+			where(a, at), strerror(-err),
 			(unsigned)(delay / NS_PER_MS));
 }
 
@@ -136,138 +135,153 @@ static void revive(struct timer *t)
  * The socket does not listen any more. Another takes its place: immediately,
  * unless that has been done already and no client has been accepted since.
  */
-static void socket_gone(struct acceptor *l, const char *why)
+static void socket_gone(struct acceptor *a, const char *why)
 {
 	static struct ratelimit limit;
 	char at[ADDR_STRLEN];
-	uint64_t delay = l->delays ? next_delay(l) : 0;
+	uint64_t delay = a->delays ? next_delay(a) : 0;
 
-	if (loop_timer(&l->worker->loop, &l->pause, now_ns() + delay, revive))
+	if (loop_timer(&a->worker->loop, &a->pause, now_ns() + delay, revive))
 		return;
-	loop_unwatch(&l->worker->loop, &l->watch);
+	loop_unwatch(&a->worker->loop, &a->watch);
 	if (!delay)
-		l->delays = 1;
+		a->delays = 1;
 	log_ratelimited(
 		&limit, LOG_WARN,
 		"listening socket failed on %s: %s; opening another in %u ms",
-		where(l, at), why, (unsigned)(delay / NS_PER_MS));
+		where(a, at), why, (unsigned)(delay / NS_PER_MS));
 }
 
-/* A socket at fe80::1%eth0 hears no client of an eth0 that was made anew. */
+/* A socket at fe80::1%eth0 accepts no client of an eth0 that was created again. */
 static void recheck(struct timer *t)
 {
-	struct acceptor *l = container_of(t, struct acceptor, recheck);
+	struct acceptor *a = container_of(t, struct acceptor, recheck);
 
-	if (!timer_is_set(&l->pause) && listen_socket_is_stale(l->socket))
-		socket_gone(l, "its interface was replaced");
-	(void)loop_timer(&l->worker->loop, t, now_ns() + RECHECK_NS, recheck);
+	if (!timer_is_set(&a->pause) && listen_socket_is_stale(a->socket))
+		socket_gone(a, "its interface was replaced");
+	(void)loop_timer(&a->worker->loop, t, now_ns() + RECHECK_NS, recheck);
 }
 
-static void accepted(struct acceptor *l, int fd, const struct addr *from)
+static void accepted(struct acceptor *a, int fd, const struct addr *from)
 {
-	struct worker *w = l->worker, *runner;
+	struct worker *w = a->worker;
 	struct flow *f;
+	unsigned more;
 
 	counter_add(&w->stats.accepted, 1);
-	f = flow_new(w, l->socket->rule, fd, from);
+	f = flow_new(w, a->socket->route, fd, from);
 	if (!f)
 		return;
 	probe(accept, &f->relay, fd, &f->client);
-	runner = server_least_loaded(
-		w->server, w, worker_is_brief(w, f->born_ns) ? BRIEF_MORE : 0);
-	atomic_fetch_add(&runner->load, 1);
-	if (runner == w)
-		flow_adopt(f, w);
-	else
-		worker_give(runner, f);
+	more = worker_is_brief(w, f->born_ns) ? BRIEF_MORE : 0;
+	flow_give(f, worker_least_loaded(w, more));
 }
 
 /* Whether accept has failed too often for these to be errors of one client. */
-static bool is_stuck(struct acceptor *l)
+static bool is_stuck(struct acceptor *a)
 {
-	return ++l->failures > FAILURES_MAX;
+	return ++a->failures > FAILURES_MAX;
 }
 
 /* Takes one client. Return: 0, or a negative errno when it should stop. */
-static int take_one(struct acceptor *l)
+static int take_one(struct acceptor *a)
 {
-	struct worker *w = l->worker;
+	struct worker *w = a->worker;
 	struct addr from;
 	int fd;
 
 	if (!worker_has_reserve(w) &&
 	    !(pipes_close_free(&w->env.pipes) && worker_has_reserve(w)))
 		return -EMFILE;
-	fd = sock_accept(l->watch.fd, &from);
+	fd = sock_accept(a->watch.fd, &from);
 	if (fd == -EMFILE && pipes_close_free(&w->env.pipes))
-		fd = sock_accept(l->watch.fd, &from);
+		fd = sock_accept(a->watch.fd, &from);
 	if (fd >= 0) {
-		l->failures = l->delays = 0;
-		if (l->socket->lacks & SOCK_LACKS_OOBINLINE)
+		a->failures = a->delays = 0;
+		if (a->socket->lacks & SOCK_LACKS_OOBINLINE)
 			sock_keep_urgent(fd);
-		accepted(l, fd, &from);
+		accepted(a, fd, &from);
 		return 0;
 	}
 	if (fd == -EAGAIN)
 		return fd;
 	counter_add(&w->stats.accept_errors, 1);
-	return accept_verdict(-fd) == ACCEPT_CLIENT && !is_stuck(l) ? 0 : fd;
+	return accept_verdict(-fd) == ACCEPT_CLIENT && !is_stuck(a) ? 0 : fd;
 }
 
 static void acceptor_ready(struct watch *w)
 {
-	struct acceptor *l = container_of(w, struct acceptor, watch);
-	bool queue = l->worker->loop.turns == l->turn + 1;
-	int batch = queue ? LISTENER_BATCH : 1, n = 0, err = 0;
+	struct acceptor *a = container_of(w, struct acceptor, watch);
+	bool queue = a->worker->loop.turns == a->turn + 1;
+	int batch = queue ? ACCEPT_BATCH : 1, n = 0, err = 0;
 
 	w->ready = 0;
-	while (n < batch && !(err = take_one(l)))
+	while (n < batch && !(err = take_one(a)))
 		n++;
-	l->turn = l->worker->loop.turns;
+	a->turn = a->worker->loop.turns;
 	/* Readable, and then no client: once is chance. */
-	if (!err || (err == -EAGAIN && (n || !is_stuck(l))))
+	if (!err || (err == -EAGAIN && (n || !is_stuck(a))))
 		return;
 	if (accept_verdict(-err) == ACCEPT_GONE)
-		socket_gone(l, strerror(-err));
+		socket_gone(a, strerror(-err));
 	else
-		pause_for(l, -err);
+		pause_for(a, -err);
 }
 
-/**
- * acceptor_new() - have a worker accept clients of a rule
- * @socket:	the server's, which closes it after acceptor_free()
- *
- * Return: 0, or a negative errno.
- */
-int acceptor_new(struct worker *w, struct listen_socket *socket)
+static int start(struct request *r)
 {
-	struct acceptor *l = calloc(1, sizeof(*l));
-	int err;
+	struct acceptor *a = container_of(r, struct acceptor, request);
+	struct loop *loop = &a->worker->loop;
+	int err = watch(a);
 
-	if (!l)
-		return -ENOMEM;
-	l->worker = w;
-	l->socket = socket;
-	err = watch(l);
-	if (!err && *socket->device)
-		err = loop_timer(&w->loop, &l->recheck, now_ns() + RECHECK_NS,
+	if (!err && *a->socket->device) {
+		err = loop_timer(loop, &a->recheck, now_ns() + RECHECK_NS,
 				 recheck);
-	if (err) {
-		free(l);
-		return err;
+		if (err)
+			loop_unwatch(loop, &a->watch);
 	}
-	list_append(&w->acceptors, &l->node);
+	return err;
+}
+
+static int stop(struct request *r)
+{
+	struct acceptor *a = container_of(r, struct acceptor, request);
+	struct loop *loop = &a->worker->loop;
+
+	loop_untimer(loop, &a->recheck);
+	if (timer_is_set(&a->pause))
+		loop_untimer(loop, &a->pause);
+	else
+		loop_unwatch(loop, &a->watch);
 	return 0;
 }
 
-/* Between batches, by its worker's thread. */
-void acceptor_free(struct acceptor *l)
+/**
+ * acceptor_add() - have a worker accept clients
+ * @socket:	still the caller's, to close after acceptor_remove()
+ * @from:	inbox of the calling thread
+ * @done:	called by that thread, with request.result 0 or a negative errno
+ */
+void acceptor_add(struct acceptor *a, struct worker *w,
+		  struct listen_socket *socket, struct inbox *from,
+		  void (*done)(struct request *r))
 {
-	loop_untimer(&l->worker->loop, &l->recheck);
-	if (timer_is_set(&l->pause))
-		loop_untimer(&l->worker->loop, &l->pause);
-	else
-		loop_unwatch(&l->worker->loop, &l->watch);
-	list_remove(&l->node);
-	free(l);
+	*a = (struct acceptor){ .worker = w,
+				.socket = socket,
+				.request = { .run = start, .done = done } };
+	request_send(&a->request, &w->inbox, from);
+}
+
+/**
+ * acceptor_remove() - accept no more clients
+ * @done:	called by the calling thread; then no flow that was accepted is on
+ *		its way to its worker without being in that worker's inbox
+ *
+ * Only after acceptor_add() was done, without an error.
+ */
+void acceptor_remove(struct acceptor *a, void (*done)(struct request *r))
+{
+	a->request.run = stop;
+	a->request.done = done;
+	request_send(&a->request, &a->worker->inbox, a->request.from);
 }

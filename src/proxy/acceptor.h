@@ -1,30 +1,29 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * listener.h - a rule made real: a listening socket that one worker watches.
+ * acceptor.h - a listening socket that one worker watches.
  */
 #ifndef PROXY_ACCEPTOR_H
 #define PROXY_ACCEPTOR_H
 
+#include "proxy/listen_socket.h"
 #include "proxy/worker.h"
 
-struct listen_socket;
-
 /**
- * struct acceptor - accepts, begins to connect, and hands the flow over
+ * struct acceptor - accepts clients, begins to connect, and gives flows away
  *
  * One worker accepts all connections of a listening socket and begins their
  * connects, so that those of one client reach the target in the order in which
- * it made them; who then runs a flow is the least loaded worker.
+ * the client made them; the least loaded worker then runs the flow.
  *
- * @socket:	what it watches; the server's
- * @pause:	set while the socket is left alone
- * @recheck:	when a link-local address is compared with its interface
- * @turn:	the loop's turn in which clients were last taken
+ * @worker:	watches @socket, from acceptor_add() to acceptor_remove()
+ * @pause:	set while accept is paused
+ * @recheck:	when a link-local address is next compared with its interface
+ * @turn:	the loop's turn in which clients were last accepted
  * @failures:	of accept since it last succeeded
  * @delays:	pauses and replacements because of them
  */
 struct acceptor {
-	struct list node;
+	struct request request;
 	struct worker *worker;
 	struct listen_socket *socket;
 	struct watch watch;
@@ -33,7 +32,9 @@ struct acceptor {
 	unsigned failures, delays;
 };
 
-int acceptor_new(struct worker *w, struct listen_socket *socket);
-void acceptor_free(struct acceptor *l);
+void acceptor_add(struct acceptor *a, struct worker *w,
+		  struct listen_socket *socket, struct inbox *from,
+		  void (*done)(struct request *r));
+void acceptor_remove(struct acceptor *a, void (*done)(struct request *r));
 
 #endif /* PROXY_ACCEPTOR_H */

@@ -20,8 +20,10 @@
 #include <string.h>
 
 #include "base/util.h"
-#include "proxy/worker.h"
 #include "net/sock.h"
+
+/* Open connections above which forwarding loops are looked for. */
+#define LOOP_FLOWS 64
 
 #define DELAY_NS (CONNECT_DELAY_MS * NS_PER_MS)
 
@@ -65,19 +67,50 @@ static void fail(struct connector *c, struct target *t, int err, uint64_t now)
 
 static void close_attempt(struct attempt *a)
 {
-	outgoing_remove(a->connector->worker->outgoing, &a->outgoing);
+	outgoing_remove(&a->connector->worker->all->outgoing, &a->outgoing);
 	sock_close(a->watch->fd, false);
 	a->watch->fd = -1;
 	a->error = 0;
 	a->connector->n_pending--;
 }
 
+static unsigned count_attempts(const struct connector *c)
+{
+	return c->others ? CONNECT_ATTEMPTS_MAX : 1;
+}
+
+static struct attempt *attempt_at(struct connector *c, unsigned i)
+{
+	return i ? &c->others[i - 1] : &c->first;
+}
+
+static void init_attempt(struct connector *c, struct attempt *a,
+			 struct watch *watch)
+{
+	a->connector = c;
+	a->own.fd = -1;
+	a->watch = watch ? watch : &a->own;
+}
+
+/* An attempt that is not pending, or NULL; without memory for others, NULL too. */
 static struct attempt *free_attempt(struct connector *c)
 {
-	for (unsigned i = 0; i < CONNECT_ATTEMPTS_MAX; i++)
-		if (!is_pending(&c->attempt[i]))
-			return &c->attempt[i];
+	if (!is_pending(&c->first))
+		return &c->first;
+	if (!c->others) {
+		c->others = calloc(CONNECT_ATTEMPTS_MAX - 1, sizeof(*c->others));
+		for (unsigned i = 1; i < count_attempts(c); i++)
+			init_attempt(c, attempt_at(c, i), NULL);
+	}
+	for (unsigned i = 1; i < count_attempts(c); i++)
+		if (!is_pending(attempt_at(c, i)))
+			return attempt_at(c, i);
 	return NULL;
+}
+
+static bool may_begin_another(const struct connector *c)
+{
+	return c->next < c->targets->n && c->n_pending < CONNECT_ATTEMPTS_MAX;
 }
 
 /*
@@ -87,13 +120,27 @@ static struct attempt *free_attempt(struct connector *c)
 static int begin_connect(struct connector *c, const struct addr *to)
 {
 	struct worker *w = c->worker;
-	const struct sockopts *tuning = &w->conf->sockopts;
-	int fd = sock_connect(to, tuning);
+	const struct sockopts *sockopts = &c->options->sockopts;
+	int fd = sock_connect(to, sockopts);
 
 	if (fd == -EMFILE && (pipes_close_free(&w->env.pipes) ||
 			      (!c->n_pending && worker_use_reserve(w))))
-		fd = sock_connect(to, tuning);
+		fd = sock_connect(to, sockopts);
 	return fd;
+}
+
+/*
+ * Whether this connection may be part of a forwarding loop: one was found before,
+ * or many connections are open, as in a loop soon. Below that a connection saves
+ * two system calls.
+ */
+static bool may_be_loop(const struct worker *w)
+{
+	const struct outgoing_table *t = &w->all->outgoing;
+
+	return atomic_load_explicit(&t->loop_found, memory_order_relaxed) ||
+	       atomic_load_explicit(&w->load, memory_order_relaxed) * w->all->n >=
+		       LOOP_FLOWS;
 }
 
 /*
@@ -103,8 +150,8 @@ static int begin_connect(struct connector *c, const struct addr *to)
  */
 static struct attempt *begin_next(struct connector *c, uint64_t now)
 {
-	uint64_t ms = c->worker->conf->connect_timeout_ms;
-	struct attempt *a = free_attempt(c);
+	uint64_t ms = c->options->connect_timeout_ms;
+	struct attempt *a = may_begin_another(c) ? free_attempt(c) : NULL;
 
 	c->next_ns = now + DELAY_NS;
 	while (a && c->next < c->targets->n) {
@@ -122,7 +169,9 @@ static struct attempt *begin_next(struct connector *c, uint64_t now)
 		}
 		c->last = a->target = t;
 		a->watch->fd = fd;
-		outgoing_add(c->worker->outgoing, &a->outgoing, fd, &a->to);
+		if (may_be_loop(c->worker))
+			outgoing_add(&c->worker->all->outgoing, &a->outgoing,
+				     fd, &a->to);
 		a->due_ns = now + ms * NS_PER_MS;
 		c->n_pending++;
 		return a;
@@ -158,10 +207,10 @@ static int set_timer(struct connector *c)
 {
 	uint64_t due_ns = UINT64_MAX;
 
-	if (c->next < c->targets->n && free_attempt(c))
+	if (may_begin_another(c))
 		due_ns = c->next_ns;
-	for (unsigned i = 0; i < CONNECT_ATTEMPTS_MAX; i++) {
-		const struct attempt *a = &c->attempt[i];
+	for (unsigned i = 0; i < count_attempts(c); i++) {
+		const struct attempt *a = attempt_at(c, i);
 
 		if (is_pending(a) && a->due_ns < due_ns)
 			due_ns = a->due_ns;
@@ -172,8 +221,8 @@ static int set_timer(struct connector *c)
 /* Closes what is under way, but for the attempt that has won. */
 static void close_others(struct connector *c)
 {
-	for (unsigned i = 0; i < CONNECT_ATTEMPTS_MAX; i++) {
-		struct attempt *a = &c->attempt[i];
+	for (unsigned i = 0; i < count_attempts(c); i++) {
+		struct attempt *a = attempt_at(c, i);
 
 		/* The owner, and its watch, may have gone by now. */
 		if (a != c->won && is_pending(a))
@@ -191,7 +240,8 @@ static void unlink_all(struct connector *c)
 static void connector_free(struct connector *c)
 {
 	if (c->won)
-		outgoing_remove(c->worker->outgoing, &c->won->outgoing);
+		outgoing_remove(&c->worker->all->outgoing, &c->won->outgoing);
+	free(c->others);
 	free(c);
 }
 
@@ -229,8 +279,8 @@ static void learn(struct connector *c)
 	if (c->n_pending == 1)
 		return;
 	now = now_ns();
-	for (unsigned i = 0; i < CONNECT_ATTEMPTS_MAX; i++) {
-		struct attempt *a = &c->attempt[i];
+	for (unsigned i = 0; i < count_attempts(c); i++) {
+		struct attempt *a = attempt_at(c, i);
 
 		if (is_pending(a) && a->due_ns < won->due_ns)
 			note_failed(c, a->target, a->error, now);
@@ -240,7 +290,7 @@ static void learn(struct connector *c)
 /* Between batches: the outcome is @won. */
 static void finish(struct connector *c)
 {
-	struct watch *first = c->attempt[0].watch, *w = c->won->watch;
+	struct watch *first = c->first.watch, *w = c->won->watch;
 	int err = 0;
 
 	close_others(c);
@@ -307,8 +357,8 @@ static bool reap(struct connector *c, uint64_t now)
 {
 	bool any = false;
 
-	for (unsigned i = 0; i < CONNECT_ATTEMPTS_MAX; i++) {
-		struct attempt *a = &c->attempt[i];
+	for (unsigned i = 0; i < count_attempts(c); i++) {
+		struct attempt *a = attempt_at(c, i);
 
 		if (!is_pending(a))
 			continue;
@@ -369,6 +419,7 @@ static void step(struct job *j)
 /**
  * connector_new() - begin to connect to the first address that does not refuse
  * @w:		the calling thread's
+ * @options:	of the rule; they and @targets must outlive the connector
  * @watch:	the owner's, with no descriptor: it gets the socket, which is the
  *		owner's to close in the end
  * @now:	now_ns()
@@ -376,22 +427,21 @@ static void step(struct job *j)
  * Return: a connector that waits for connector_run(), or NULL for want of
  *	memory.
  */
-struct connector *connector_new(struct worker *w, struct target_set *targets,
-				struct watch *watch, uint64_t now)
+struct connector *connector_new(struct worker *w,
+				const struct rule_options *options,
+				struct target_set *targets, struct watch *watch,
+				uint64_t now)
 {
 	struct connector *c = calloc(1, sizeof(*c));
 
 	if (!c)
 		return NULL;
 	c->worker = w;
+	c->options = options;
 	c->targets = targets;
 	c->job.fn = step;
 	list_init(&c->job.node);
-	for (unsigned i = 0; i < CONNECT_ATTEMPTS_MAX; i++) {
-		c->attempt[i].connector = c;
-		c->attempt[i].own.fd = -1;
-		c->attempt[i].watch = i ? &c->attempt[i].own : watch;
-	}
+	init_attempt(c, &c->first, watch);
 	target_order(targets, now, c->order);
 	(void)begin_next(c, now);
 	return c;
@@ -417,7 +467,7 @@ void connector_run(struct connector *c, struct worker *w,
 	if (c->n_pending)
 		err = set_timer(c);
 	if (c->n_pending && !err)
-		err = watch_attempt(&c->attempt[0]);
+		err = watch_attempt(&c->first);
 	if (err)
 		lack(c, err);
 	if (err || !c->n_pending)
@@ -427,7 +477,7 @@ void connector_run(struct connector *c, struct worker *w,
 /* The owner's watch has become ready. */
 void connector_ready(struct connector *c)
 {
-	attempt_ready(&c->attempt[0]);
+	attempt_ready(&c->first);
 }
 
 /**
@@ -439,8 +489,8 @@ void connector_ready(struct connector *c)
  */
 bool connector_recheck(struct connector *c)
 {
-	for (unsigned i = 0; !c->won && i < CONNECT_ATTEMPTS_MAX; i++) {
-		struct attempt *a = &c->attempt[i];
+	for (unsigned i = 0; !c->won && i < count_attempts(c); i++) {
+		struct attempt *a = attempt_at(c, i);
 
 		if (is_pending(a) && !a->error && sock_is_writable(a->watch->fd)) {
 			c->won = a;
@@ -458,7 +508,7 @@ bool connector_recheck(struct connector *c)
  * batches. */
 void connector_cancel(struct connector *c)
 {
-	c->won = &c->attempt[0];
+	c->won = &c->first;
 	close_others(c);
 	unlink_all(c);
 	connector_free(c);

@@ -5,28 +5,25 @@
 #ifndef PROXY_CONNECT_H
 #define PROXY_CONNECT_H
 
-#include "proxy/outgoing.h"
-#include "proxy/stats.h"
 #include "proxy/target.h"
-#include "net/loop.h"
+#include "proxy/worker.h"
 
-struct worker;
 struct connector;
 
-/* Attempts that are under way at a time. */
+/* Attempts pending at a time. */
 #define CONNECT_ATTEMPTS_MAX 4
 
-/* How long an attempt is under way alone, before the next one begins. */
+/* How long an attempt is pending alone, before the next one begins. */
 #define CONNECT_DELAY_MS 250
 
 /**
- * struct attempt - one connect that is under way, or room for one
- * @watch:	of its socket; -1 is its descriptor if none is under way. That of
- *		the first attempt is the owner's, of the others it is @own
- * @to:		what it connects to, by an address of @target
- * @due_ns:	when it is given up
- * @error:	positive errno: it has failed, and is cleaned up after the batch
- * @outgoing:	entered before its other end can be accepted by this worker
+ * struct attempt - one connect, or room for one
+ * @watch:	of its socket; fd is -1 unless a connect is pending. The first
+ *		attempt uses the owner's watch, the others use @own
+ * @to:		the address that it connects to, one of @target
+ * @due_ns:	when it times out
+ * @error:	positive errno: it has failed, and is closed after the batch
+ * @outgoing:	added before this worker can accept its other end
  */
 struct attempt {
 	struct connector *connector;
@@ -39,25 +36,30 @@ struct attempt {
 };
 
 /**
- * struct connector - finds an address of a target that answers
- * @worker:	who runs it
+ * struct connector - connects to the first address of a target that answers
+ * @worker:	runs it
+ * @options:	of the rule
+ * @first:	the attempt that most connectors need; @others: NULL until a
+ *		second one begins
  * @order:	places in @targets, in the order to try; @next is the next one
- * @next_ns:	when that is tried, whatever the ones under way do
- * @n_pending:	attempts under way, those that have failed in this batch included
+ * @next_ns:	when that is tried, whatever becomes of the pending attempts
+ * @n_pending:	pending attempts, those included that failed in this batch
  * @won:	the attempt that has connected
  * @last:	the address that was tried last; after success, that of @won
- * @error:	positive errno of the last attempt that failed; after success
- *		what has become of the connection since, or 0
- * @why:	after failure, what it comes to
+ * @error:	positive errno of the last attempt that failed; after success,
+ *		of the connection since then, or 0
+ * @why:	after failure, the reason
  * @ready:	callback of the owner's watch, which calls connector_ready()
- * @done:	called once, with the outcome; the owner forgets the connector then
+ * @done:	called once, with the outcome; the connector is then no longer the
+ *		owner's
  */
 struct connector {
 	struct worker *worker;
+	const struct rule_options *options;
 	struct target_set *targets;
 	struct job job;
 	struct timer timer;
-	struct attempt attempt[CONNECT_ATTEMPTS_MAX];
+	struct attempt first, *others;
 	uint8_t order[TARGETS_MAX];
 	unsigned next, n_pending;
 	uint64_t next_ns;
@@ -70,8 +72,10 @@ struct connector {
 	void *owner;
 };
 
-struct connector *connector_new(struct worker *w, struct target_set *targets,
-				struct watch *watch, uint64_t now);
+struct connector *connector_new(struct worker *w,
+				const struct rule_options *options,
+				struct target_set *targets, struct watch *watch,
+				uint64_t now);
 void connector_run(struct connector *c, struct worker *w,
 		   void (*ready)(struct watch *w),
 		   void (*done)(struct connector *c, void *owner), void *owner);

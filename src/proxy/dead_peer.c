@@ -1,63 +1,93 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * sweep.c - what is done for connections that last, from time to time
+ * dead_peer.c - finds peers that are dead, of connections that last
  *
- * Two things that short connections should not pay for.
+ * Every 30 seconds, so that short connections pay for neither of two things:
  *
- * Keepalive takes four calls a socket. Those of clients come with the listening
- * socket; those to targets are made here, once a connection has lasted for a
- * sweep.
+ * Keepalive takes four calls a socket. Accepted sockets inherit it from the
+ * listening socket; it is set on sockets to targets here.
  *
- * A peer that is dead while its window is shut is found by no keepalive: the
- * kernel probes the window instead, fifteen times, up to two minutes apart. A
- * peer that lives and merely does not read acknowledges each probe. So one that
- * has not acknowledged anything for longer than the longest pause between two
- * probes, while a probe is unanswered, is dead; TCP_USER_TIMEOUT would not
- * tell the two apart (K31).
+ * Keepalive finds no peer that died while its window was closed: the kernel
+ * sends window probes instead, fifteen of them, up to two minutes apart. A live
+ * peer that does not read acknowledges each probe. So a peer that has
+ * acknowledged nothing for longer than the longest pause between two probes,
+ * while a probe is unanswered, is dead. TCP_USER_TIMEOUT does not tell the two
+ * apart (K31).
  */
 #include "proxy/dead_peer.h"
 
 #include "base/util.h"
 #include "net/sock.h"
 
-#define SWEEP_NS (30 * NS_PER_SEC)
+#define PERIOD_NS (30 * NS_PER_SEC)
 
-/* Looks whether the peer that lane @i of @f waits for is still there. */
-static void check_sink(struct flow *f, unsigned i)
+void dead_peers_init(struct dead_peers *all, struct loop *loop)
 {
-	unsigned limit_ms = f->worker->conf->dead_timeout_ms;
-
-	if (!limit_ms)
-		return;
-	if (sock_unanswered_ms(f->relay.side[!i].watch.fd) > limit_ms)
-		relay_fail(&f->relay, !i, ETIMEDOUT);
+	*all = (struct dead_peers){ .loop = loop };
+	list_init(&all->relays);
 }
 
-static void sweep(struct timer *t)
+void dead_peers_fini(struct dead_peers *all)
 {
-	struct worker *w = container_of(t, struct worker, dead_peer);
+	loop_untimer(all->loop, &all->timer);
+}
+
+/* Fails side @i of a relay if its peer is dead. */
+static void check_side(const struct dead_peer *p, unsigned i)
+{
+	unsigned limit_ms = p->options->dead_timeout_ms;
+
+	if (limit_ms && sock_unanswered_ms(p->relay->side[i].watch.fd) > limit_ms)
+		relay_fail(p->relay, i, ETIMEDOUT);
+}
+
+static void check(struct dead_peer *p)
+{
+	const struct keepalive *keepalive = &p->options->sockopts.keepalive;
+
+	if (!p->checked && keepalive->idle_s)
+		sockopts_set_keepalive(p->relay->side[1].watch.fd, keepalive);
+	p->checked = true;
+	check_side(p, 0);
+	check_side(p, 1);
+}
+
+static void check_all(struct timer *t);
+
+static void set_timer(struct dead_peers *all)
+{
+	if (!timer_is_set(&all->timer))
+		(void)loop_timer(all->loop, &all->timer, now_ns() + PERIOD_NS,
+				 check_all);
+}
+
+static void check_all(struct timer *t)
+{
+	struct dead_peers *all = container_of(t, struct dead_peers, timer);
 	uint64_t now = now_ns();
 
-	list_each (node, &w->flows) {
-		struct flow *f = container_of(node, struct flow, node);
+	list_each (node, &all->relays) {
+		struct dead_peer *p = container_of(node, struct dead_peer, node);
 
-		if (f->state != FLOW_RELAYING || now - f->born_ns < SWEEP_NS)
-			continue;
-		if (!f->kept && w->conf->sockopts.keepalive.idle_s)
-			sockopts_set_keepalive(f->relay.side[FLOW_TARGET].watch.fd,
-					       &w->conf->sockopts.keepalive);
-		f->kept = true;
-		check_sink(f, FLOW_CLIENT);
-		check_sink(f, FLOW_TARGET);
+		if (now - p->since_ns >= PERIOD_NS)
+			check(p);
 	}
-	if (!list_empty(&w->flows))
-		dead_peer_start(w);
+	if (!list_empty(&all->relays))
+		set_timer(all);
 }
 
-/* Sees to it that there will be a sweep; called when there is a flow. */
-void dead_peer_start(struct worker *w)
+/**
+ * dead_peer_add() - check a relay from now on
+ * @p:		all set but for @node; stays where it is until dead_peer_remove()
+ */
+void dead_peer_add(struct dead_peers *all, struct dead_peer *p)
 {
-	if (!timer_is_set(&w->dead_peer))
-		(void)loop_timer(&w->loop, &w->dead_peer, now_ns() + SWEEP_NS,
-				 sweep);
+	list_append(&all->relays, &p->node);
+	set_timer(all);
+}
+
+/* Harmless for one that is not checked, but whose node is initialized. */
+void dead_peer_remove(struct dead_peer *p)
+{
+	list_remove(&p->node);
 }

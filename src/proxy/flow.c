@@ -16,43 +16,26 @@
 
 #include "base/probe.h"
 #include "base/util.h"
-#include "proxy/dead_peer.h"
-#include "proxy/worker.h"
 #include "net/sock.h"
-
-const char *const flow_end_names[] = {
-#define X(name, words) #name,
-	FLOW_ENDS(X)
-#undef X
-};
-
-const char *const flow_end_words[] = {
-#define X(name, words) words,
-	FLOW_ENDS(X)
-#undef X
-};
-
-static_assert(array_size(flow_end_names) == FLOW_END_COUNT &&
-		      array_size(flow_end_words) == FLOW_END_COUNT,
-	      "one for each end");
 
 static int flow_fd(const struct flow *f, enum flow_side side)
 {
 	return f->relay.side[side].watch.fd;
 }
 
-static const char *who(const struct flow *f, char text[static ADDR_STRLEN])
+static const char *client_str(const struct flow *f, char text[static ADDR_STRLEN])
 {
 	return addr_format(&f->client, text);
 }
 
 /* The target that was tried last, or is used. */
-static const char *whom(const struct flow *f, char text[static RULE_NAME_LEN])
+static const char *target_str(const struct flow *f,
+			      char text[static RULE_NAME_LEN])
 {
 	static_assert(RULE_NAME_LEN >= TARGET_STRLEN, "both are written there");
 
 	return f->target ? target_format(f->target, text)
-			 : rule_target_name(f->rule, text);
+			 : rule_target_name(f->route->rule, text);
 }
 
 static void flow_to(struct flow *f, enum flow_state state)
@@ -65,12 +48,12 @@ static void flow_to(struct flow *f, enum flow_state state)
 	assert(state > f->state);
 	assert(state != FLOW_RELAYING || f->state == FLOW_CONNECTING);
 	if (log_get_level() >= LOG_DEBUG)
-		log_debug("%s: %s -> %s", who(f, client), names[f->state],
-			  names[state]);
+		log_debug("%s: %s -> %s", client_str(f, client),
+			  names[f->state], names[state]);
 	f->state = state;
 }
 
-static const char *how(const struct flow *f, enum flow_side side)
+static const char *end_str(const struct flow *f, enum flow_side side)
 {
 	switch (relay_how(&f->relay, side)) {
 	case RELAY_END_FIN:
@@ -86,7 +69,7 @@ static const char *how(const struct flow *f, enum flow_side side)
 }
 
 /* What --mode=auto chose last in a direction, and why. */
-static const char *choice(const struct lane *l)
+static const char *choice_str(const struct lane *l)
 {
 	static const char *const words[CHOICES] = {
 		[CHOICE_none] = "buffer (from the start)",
@@ -106,14 +89,14 @@ static void flow_log_end(const struct flow *f)
 	char client[ADDR_STRLEN], target[RULE_NAME_LEN], chose[80] = "";
 	double secs = (double)(now_ns() - f->born_ns) / 1e9;
 
-	if (f->worker->conf->mode == RELAY_AUTO)
+	if (f->route->rule->options.mode == RELAY_AUTO)
 		snprintf(chose, sizeof(chose), ", up by %s, down by %s",
-			 choice(up), choice(down));
+			 choice_str(up), choice_str(down));
 	log_info("%s -> %s: %s: client %s, target %s, %llu bytes up, %llu "
 		 "down, %.3f s, %llu by pipe, %llu by buffer%s",
-		 who(f, client), whom(f, target), flow_end_names[f->end],
-		 how(f, FLOW_CLIENT), how(f, FLOW_TARGET),
-		 (unsigned long long)up->delivered,
+		 client_str(f, client), target_str(f, target),
+		 flow_end_names[f->end], end_str(f, FLOW_CLIENT),
+		 end_str(f, FLOW_TARGET), (unsigned long long)up->delivered,
 		 (unsigned long long)down->delivered, secs,
 		 (unsigned long long)(up->by_pipe + down->by_pipe),
 		 (unsigned long long)(up->delivered - up->by_pipe +
@@ -142,7 +125,7 @@ static void flow_log_trouble(const struct flow *f)
 	}
 	log_ratelimited(&limit, LOG_WARN,
 			"%s: cannot connect: %s; reset client %s",
-			whom(f, target), why, who(f, client));
+			target_str(f, target), why, client_str(f, client));
 }
 
 /* Both sockets reset by themselves until here, see sock_set_abortive(). */
@@ -172,10 +155,13 @@ static void flow_close(struct flow *f)
 		flow_log_end(f);
 	flow_close_side(f, FLOW_CLIENT, reset);
 	flow_close_side(f, FLOW_TARGET, reset);
-	outgoing_remove(w->outgoing, &f->outgoing);
+	outgoing_remove(&w->all->outgoing, &f->outgoing);
 	loop_untimer(&w->loop, &f->deadline);
+	dead_peer_remove(&f->dead_peer);
 	list_remove(&f->job.node);
-	worker_leave(w, f);
+	list_remove(&f->node);
+	worker_flow_ended(w, f->born_ns);
+	route_unref(f->route);
 	assert(relay_is_unlinked(&f->relay));
 	free(f);
 }
@@ -206,7 +192,7 @@ static enum flow_end flow_why_stopped(const struct flow *f)
 {
 	return f->relay.stop == RELAY_IDLE	    ? FLOW_idle_timeout
 	       : f->relay.stop == RELAY_HALF_CLOSED ? FLOW_half_close_timeout
-	       : f->too_old			    ? FLOW_max_lifetime
+	       : f->expired			    ? FLOW_max_lifetime
 						    : FLOW_stopped;
 }
 
@@ -230,21 +216,21 @@ static void flow_relay_done(struct relay *r)
 	flow_close(f);
 }
 
-static void flow_too_old(struct timer *t)
+static void flow_expired(struct timer *t)
 {
 	struct flow *f = container_of(t, struct flow, deadline);
 
-	f->too_old = true;
+	f->expired = true;
 	relay_stop(&f->relay);
 }
 
 static void flow_limit_life(struct flow *f)
 {
-	uint64_t ms = f->worker->conf->max_lifetime_ms;
+	uint64_t ms = f->route->rule->options.max_lifetime_ms;
 
 	if (ms)
 		(void)loop_timer(&f->worker->loop, &f->deadline,
-				 f->born_ns + ms * NS_PER_MS, flow_too_old);
+				 f->born_ns + ms * NS_PER_MS, flow_expired);
 }
 
 /* The target is there: from now on it is the relay's. */
@@ -254,28 +240,32 @@ static void flow_relay(struct flow *f)
 	probe(connected, &f->relay, f->relay.side[FLOW_TARGET].watch.fd);
 	flow_to(f, FLOW_RELAYING);
 	flow_limit_life(f); /* first: there is room for one deadline now */
+	dead_peer_add(&f->worker->dead_peers, &f->dead_peer);
 	relay_start(&f->relay, flow_relay_done);
 }
 
 /*
- * Whether the client is a connection of this program. Asked when it is accepted
- * and again when its target has answered: another worker may have begun it, and
- * not entered it by then.
+ * Whether the client is a connection of this program, so that its rule forwards
+ * to itself. Checked when it is accepted and again when its target has answered:
+ * the connection may have been begun by another worker, and added since.
  *
- * That its address is one of ours is rare and no proof. Then the other end tells,
- * as it is, or as it was before the kernel redirected it.
+ * That its address is one of ours is rare and no proof. The other end is: as it
+ * is, or as it was before the kernel redirected it.
  */
 static bool flow_is_loop(const struct flow *f)
 {
-	struct outgoing_table *t = f->worker->outgoing;
+	struct outgoing_table *t = &f->worker->all->outgoing;
 	int fd = flow_fd(f, FLOW_CLIENT);
 	struct addr at;
+	bool found;
 
 	if (!outgoing_has(t, &f->client, NULL))
 		return false;
-	if (!sock_local_addr(fd, &at) && outgoing_has(t, &f->client, &at))
-		return true;
-	return !sock_original_addr(fd, &at) && outgoing_has(t, &f->client, &at);
+	found = (!sock_local_addr(fd, &at) && outgoing_has(t, &f->client, &at)) ||
+		(!sock_original_addr(fd, &at) && outgoing_has(t, &f->client, &at));
+	if (found)
+		atomic_store_explicit(&t->loop_found, true, memory_order_relaxed);
+	return found;
 }
 
 /* What became of the connect. */
@@ -287,7 +277,7 @@ static void flow_connect_done(struct connector *c, void *owner)
 	f->target = c->last;
 	if (c->won) {
 		f->relay.side[FLOW_TARGET].error = c->error;
-		outgoing_move(f->worker->outgoing, &f->outgoing,
+		outgoing_move(&f->worker->all->outgoing, &f->outgoing,
 			      &c->won->outgoing);
 	}
 	if (c->won && flow_is_loop(f)) {
@@ -332,54 +322,6 @@ static void flow_client_reset(struct flow *f)
 	flow_give_up(f, FLOW_client_left);
 }
 
-/* Between batches, when it has ended or its client has reset. */
-static void flow_step(struct job *j)
-{
-	struct flow *f = container_of(j, struct flow, job);
-
-	if (f->state == FLOW_CLOSING)
-		flow_close(f);
-	else if (f->state == FLOW_CONNECTING)
-		flow_client_reset(f);
-}
-
-/**
- * flow_new() - begin to forward a client that was accepted
- * @w:		the worker that accepted it
- * @client:	socket; the flow's from now on
- * @from:	its address
- *
- * Return: a flow that waits for flow_adopt(); or NULL, and the client has been
- *	reset and counted.
- */
-struct flow *flow_new(struct worker *w, const struct rule *rule, int client,
-		      const struct addr *from)
-{
-	struct flow *f = calloc(1, sizeof(*f));
-
-	if (!f) {
-		counter_add(&w->stats.ended[FLOW_no_resources], 1);
-		sock_close(client, true);
-		return NULL;
-	}
-	list_init(&f->node);
-	f->worker = w;
-	f->rule = rule;
-	f->client = *from;
-	f->born_ns = now_ns();
-	f->job.fn = flow_step;
-	list_init(&f->job.node);
-	relay_init(&f->relay, &w->env);
-	f->relay.side[FLOW_CLIENT].watch.fd = client;
-	f->targets = rule_targets(rule);
-	f->loop = flow_is_loop(f);
-	if (f->targets && !f->loop)
-		f->connector = connector_new(w, f->targets,
-					     &f->relay.side[FLOW_TARGET].watch,
-					     f->born_ns);
-	return f;
-}
-
 /* Why there is no connector. */
 static enum flow_end flow_why_not(const struct flow *f)
 {
@@ -388,25 +330,18 @@ static enum flow_end flow_why_not(const struct flow *f)
 			    : FLOW_unresolved;
 }
 
-/**
- * flow_adopt() - go on with a flow
- * @w:		worker of the calling thread, who owns it from now on and has
- *		counted it in its load
- */
-void flow_adopt(struct flow *f, struct worker *w)
+/* Goes on in the thread of its worker. */
+static void flow_begin(struct flow *f)
 {
+	struct worker *w = f->worker;
 	struct relay *r = &f->relay;
 	int err;
 
-	f->worker = w;
-	r->env = &w->env;
-	list_append(&w->flows, &f->node);
-	dead_peer_start(w);
 	if (!f->connector) {
 		flow_end(f, flow_why_not(f));
 		return;
 	}
-	if (!f->connector->n_pending) { /* each has refused at once */
+	if (!f->connector->n_pending) { /* each address refused immediately */
 		flow_give_up(f, f->connector->why);
 		return;
 	}
@@ -420,11 +355,113 @@ void flow_adopt(struct flow *f, struct worker *w)
 			      flow_connect_done, f);
 }
 
-/* Cuts a flow off; it is freed after this batch. */
-void flow_stop(struct flow *f)
+/* Does what is next, between batches. A relay runs itself. */
+static void flow_step(struct flow *f)
+{
+	switch (f->state) {
+	case FLOW_NEW:
+		flow_begin(f);
+		break;
+	case FLOW_CONNECTING:
+		flow_client_reset(f);
+		break;
+	case FLOW_RELAYING:
+		break;
+	case FLOW_CLOSING:
+		flow_close(f);
+		break;
+	}
+}
+
+static void flow_run(struct job *j)
+{
+	flow_step(container_of(j, struct flow, job));
+}
+
+/**
+ * flow_new() - begin to forward a client that was accepted
+ * @w:		the worker that accepted it
+ * @client:	socket; the flow's from now on
+ * @from:	its address
+ *
+ * Return: a flow for flow_give(); or NULL, and the client has been reset and
+ *	counted.
+ */
+struct flow *flow_new(struct worker *w, struct route *route, int client,
+		      const struct addr *from)
+{
+	struct flow *f = calloc(1, sizeof(*f));
+
+	if (!f) {
+		counter_add(&w->stats.ended[FLOW_no_resources], 1);
+		sock_close(client, true);
+		return NULL;
+	}
+	list_init(&f->node);
+	f->worker = w;
+	f->route = route_ref(route);
+	f->client = *from;
+	f->born_ns = now_ns();
+	f->job.fn = flow_run;
+	list_init(&f->job.node);
+	f->dead_peer = (struct dead_peer){ .relay = &f->relay,
+					   .options = &route->rule->options,
+					   .since_ns = f->born_ns };
+	list_init(&f->dead_peer.node);
+	relay_init(&f->relay, &w->env);
+	f->relay.side[FLOW_CLIENT].watch.fd = client;
+	f->targets = route_targets(route);
+	f->loop = flow_is_loop(f);
+	if (f->targets && !f->loop)
+		f->connector = connector_new(w, &route->rule->options, f->targets,
+					     &f->relay.side[FLOW_TARGET].watch,
+					     f->born_ns);
+	return f;
+}
+
+static void flow_adopt(struct flow *f, struct worker *w)
+{
+	f->worker = w;
+	f->relay.env = &w->env;
+	list_append(&w->flows, &f->node);
+	flow_step(f);
+}
+
+static void flow_adopt_message(struct message *m)
+{
+	struct flow *f = container_of(m, struct flow, adopt);
+
+	flow_adopt(f, f->worker);
+}
+
+/**
+ * flow_give() - give a flow to the worker that runs it
+ * @w:		the one that accepted it, or another
+ */
+void flow_give(struct flow *f, struct worker *w)
+{
+	bool here = f->worker == w;
+
+	atomic_fetch_add(&w->load, 1);
+	f->worker = w;
+	f->adopt.fn = flow_adopt_message;
+	if (here)
+		flow_adopt(f, w);
+	else
+		inbox_post(&w->inbox, &f->adopt);
+}
+
+static void flow_cancel(struct flow *f)
 {
 	if (f->state == FLOW_RELAYING)
 		relay_stop(&f->relay);
 	else
 		flow_give_up(f, FLOW_stopped);
+}
+
+/* Cuts off all flows of a worker, by its thread; they end after the batch. */
+void flows_cancel(struct worker *w)
+{
+	list_each (node, &w->flows)
+		flow_cancel(container_of(node, struct flow, node));
 }

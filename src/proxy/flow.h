@@ -1,28 +1,23 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * flow.h - one forwarded connection, as policy: who, where to, why it ended.
+ * flow.h - one forwarded connection, as policy: from where, to where, why it ended.
  */
 #ifndef PROXY_FLOW_H
 #define PROXY_FLOW_H
 
 #include "proxy/connect.h"
-#include "proxy/outgoing.h"
-#include "conf/rule.h"
-#include "proxy/stats.h"
-#include "relay/relay.h"
-
-struct worker;
+#include "proxy/route.h"
 
 /*
- * enum flow_state - how far a flow has come
+ * enum flow_state - how far a flow has come; flow_step() acts by it
  *
- *	NEW -------- connect begun ---> CONNECTING
- *	NEW -------- none could be ---> CLOSING
- *	CONNECTING - connected -------> RELAYING
- *	CONNECTING - none answered ---> CLOSING
- *	RELAYING --- relay is done ---> CLOSING, freed at once
+ *	NEW -------- a connect was begun ----> CONNECTING
+ *	NEW -------- no connect was begun ---> CLOSING
+ *	CONNECTING - connected --------------> RELAYING
+ *	CONNECTING - no address answered ----> CLOSING
+ *	RELAYING --- relay is done ----------> CLOSING, and freed immediately
  *
- * A flow in CLOSING is freed after the batch.
+ * A flow that is CLOSING is freed after the batch.
  */
 enum flow_state {
 	FLOW_NEW,
@@ -39,28 +34,29 @@ enum flow_side {
 
 /**
  * struct flow - owns both sockets, their watches, and its deadline
- * @node:	in worker.flows, or on its way there in worker.inbox
- * @worker:	who runs it
+ * @node:	in worker.flows
+ * @adopt:	on its way to another worker
+ * @worker:	runs it
+ * @route:	a reference; it holds the rule and its options
  * @targets:	the target's addresses when it began; NULL if its name was not
- *		resolved yet
- * @target:	the one that is used, or was tried last
- * @connector:	connects to one of them, NULL before and afterwards
- * @job:	what is done after the batch, see flow_step()
+ *		resolved
+ * @target:	the address in use, or tried last
+ * @connector:	NULL unless connecting
+ * @job:	runs flow_step() after the batch
  * @error:	positive errno of the address that failed last
- * @end:	why it ended, once it is in CLOSING
- * @client:	who
+ * @end:	why it ended, once it is CLOSING
+ * @client:	address
  * @born_ns:	when it was accepted
- * @deadline:	for its life
- * @kept:	keepalive is set on the target's socket
- * @too_old:	it was stopped by that deadline
+ * @deadline:	of its life; @expired: it was stopped by that
  * @loop:	its client is a connection of this program
  * @relay:	its watches hold the sockets, side[FLOW_CLIENT] the client's
  * @outgoing:	the target's socket, while it is connected
  */
 struct flow {
 	struct list node;
+	struct message adopt;
 	struct worker *worker;
-	const struct rule *rule;
+	struct route *route;
 	enum flow_state state;
 	enum flow_end end;
 	struct target_set *targets;
@@ -68,17 +64,18 @@ struct flow {
 	struct connector *connector;
 	struct job job;
 	int error;
-	bool kept, too_old, loop;
+	bool expired, loop;
 	struct addr client;
 	uint64_t born_ns;
 	struct timer deadline;
 	struct relay relay;
+	struct dead_peer dead_peer;
 	struct outgoing outgoing;
 };
 
-struct flow *flow_new(struct worker *w, const struct rule *rule, int client,
+struct flow *flow_new(struct worker *w, struct route *route, int client,
 		      const struct addr *from);
-void flow_adopt(struct flow *f, struct worker *w);
-void flow_stop(struct flow *f);
+void flow_give(struct flow *f, struct worker *w);
+void flows_cancel(struct worker *w);
 
 #endif /* PROXY_FLOW_H */

@@ -6,6 +6,7 @@
 #define PROXY_OUTGOING_H
 
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 
 #include "base/list.h"
@@ -31,11 +32,13 @@ struct outgoing {
 
 /**
  * struct outgoing_table - those of all workers
+ * @loop_found:	a client was such a connection: some rule forwards to itself
  *
  * A client whose connection is in it is this program: its rule forwards to
  * itself, perhaps by a route or an address translation that rules do not show.
  */
 struct outgoing_table {
+	_Atomic bool loop_found;
 	struct outgoing_shard {
 		pthread_mutex_t lock;
 		struct list entries;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * stats.h - what the connections of one worker came to, in numbers
+ * stats.h - what became of the connections of one worker, in numbers
  *
  * Written by its worker, read by any thread. What the bytes did is counted by
  * the relays, in struct relay_stats.

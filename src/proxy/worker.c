@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * worker.c - a thread that owns all it touches
+ * worker.c - a thread that owns everything it touches
  *
- * Other threads speak to it in two ways: an order, which is a number, and a
- * flow in its inbox; then they wake its loop.
+ * Other threads post to its inbox; nothing else of it is theirs but @load.
  */
 #include "proxy/worker.h"
 
+#include <assert.h>
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>
@@ -14,20 +14,18 @@
 #include <sys/resource.h>
 
 #include "base/util.h"
-#include "proxy/acceptor.h"
-#include "daemon/server.h"
 #include "relay/engine.h"
 
-/* Pipes a worker where no quota says less: enough that a lane in flow hardly
- * ever waits, and little beside the sockets. */
+/* Pipes of a worker, where no quota allows less: with these a lane seldom waits
+ * for a pipe, and their memory is little beside that of the sockets. */
 #define PIPES_MAX 256
 
-/* Of the descriptors, so many pipes may take a share of one in this. */
+/* Pipes may take one descriptor of this many. */
 #define PIPES_PART 8
 
 /*
- * What this worker may have of the user's pipes, and of the descriptors. If
- * there is no pipe to be had just now, @size is 0: that may change.
+ * How many pipes of the user's quota, and of the descriptors, this worker may
+ * have. @size is 0 if no pipe can be made now; that may change.
  */
 static unsigned pipe_limit(const struct conf *conf, size_t size)
 {
@@ -47,19 +45,19 @@ static unsigned pipe_limit(const struct conf *conf, size_t size)
 	return limit < PIPES_MAX ? (unsigned)limit : PIPES_MAX;
 }
 
-static void worker_init_pipes(struct worker *w)
+static void init_pipes(struct worker *w, const struct conf *conf)
 {
-	w->env.own_pipes = w->conf->own_pipes;
-	if (!conf_uses_pipes(w->conf))
+	w->env.own_pipes = conf->own_pipes;
+	if (!conf_uses_pipes(conf))
 		return;
-	w->pipe_got = pipes_probe(&w->env.pipes);
-	w->env.pipes.limit = pipe_limit(w->conf, w->pipe_got);
+	w->pipe_size = pipes_probe(&w->env.pipes);
+	w->env.pipes.limit = pipe_limit(conf, w->pipe_size);
 }
 
-/* Where it is refused, the bytes are copied without. */
-static void worker_init_engine(struct worker *w)
+/* Where it is refused, data is copied. */
+static void init_engine(struct worker *w, const struct conf *conf)
 {
-	const struct engine_ops *engine = engine_of(w->conf->mode);
+	const struct engine_ops *engine = engine_of(conf->options.mode);
 	int err;
 
 	if (!engine)
@@ -70,40 +68,48 @@ static void worker_init_engine(struct worker *w)
 	w->env.mode = RELAY_COPY;
 	w->env.refused = FALLBACK_uring;
 	if (!w->index)
-		log_warn("io_uring refused: %s; it copies instead",
+		log_warn("io_uring unavailable: %s; data is copied instead",
 			 strerror(-err));
 }
 
-/**
- * worker_init() - make a worker that has not started yet
- *
- * Return: 0, or a negative errno and nothing is left behind.
- */
-int worker_init(struct worker *w, struct server *server, unsigned index)
+static int init_relays(struct worker *w, const struct conf *conf)
 {
-	const struct conf *conf = server->conf;
+	int err = relay_env_init(&w->env, &w->loop, conf->buffer_size,
+				 conf->pipe_size, 1);
+
+	if (err)
+		return err;
+	w->env.mode = conf->options.mode;
+	w->env.idle_ms = conf->options.idle_timeout_ms;
+	w->env.half_close_ms = conf->options.half_close_timeout_ms;
+	w->env.linger_ms = conf->options.linger_ms;
+	w->env.discard_max = conf->options.discard_max;
+	init_pipes(w, conf);
+	init_engine(w, conf);
+	return 0;
+}
+
+/**
+ * worker_init() - make a worker whose thread is started later
+ * @conf:	read now, not kept
+ *
+ * Return: 0, or a negative errno and nothing is left behind; if the loop could
+ *	not be made, w->loop.refused says why.
+ */
+int worker_init(struct worker *w, struct workers *all, const struct conf *conf,
+		unsigned index)
+{
 	int err;
 
 	memset(w, 0, sizeof(*w));
-	w->reserve = -1;
-	w->server = server;
-	w->outgoing = &server->outgoing;
-	w->conf = conf;
+	w->all = all;
 	w->index = index;
-	list_init(&w->acceptors);
+	w->reserve = -1;
 	list_init(&w->flows);
-	list_init(&w->inbox);
-	pthread_mutex_init(&w->lock, NULL);
 	err = loop_init(&w->loop);
 	if (err)
 		return err;
-	if (!worker_has_reserve(w)) {
-		err = -errno;
-		loop_fini(&w->loop);
-		return err;
-	}
-	err = relay_env_init(&w->env, &w->loop, conf->buffer_size,
-			     conf->pipe_size, 1);
+	err = worker_has_reserve(w) ? init_relays(w, conf) : -errno;
 	if (err) {
 		close_fd(w->reserve);
 		loop_fini(&w->loop);
@@ -111,31 +117,134 @@ int worker_init(struct worker *w, struct server *server, unsigned index)
 	}
 	busy_poll_init(&w->loop.busy_poll, conf->busy_poll_us,
 		       conf->busy_poll_adapts);
-	w->env.mode = conf->mode;
-	w->env.idle_ms = conf->idle_timeout_ms;
-	w->env.half_close_ms = conf->half_close_timeout_ms;
-	w->env.linger_ms = conf->linger_ms;
-	w->env.discard_max = conf->discard_max;
-	worker_init_pipes(w);
-	worker_init_engine(w);
+	inbox_init(&w->inbox, &w->loop);
+	dead_peers_init(&w->dead_peers, &w->loop);
 	return 0;
 }
 
-/* After worker_join(), or if it never started. */
-void worker_fini(struct worker *w)
+static void quit(struct message *m)
 {
-	while (!list_empty(&w->acceptors))
-		acceptor_free(
-			container_of(w->acceptors.next, struct acceptor, node));
-	relay_env_fini(&w->env);
-	loop_untimer(&w->loop, &w->dead_peer);
-	loop_fini(&w->loop);
-	close_fd(w->reserve);
-	pthread_mutex_destroy(&w->lock);
+	container_of(m, struct worker, quit)->over = true;
 }
 
-/* Whether the reserve is there, or could be put back: any descriptor will do,
- * so it needs no file. */
+/* Ends its thread, if there is one. All flows have ended, and all requests have
+ * been acknowledged. */
+void worker_fini(struct worker *w)
+{
+	if (w->thread) {
+		w->quit.fn = quit;
+		inbox_post(&w->inbox, &w->quit);
+		(void)pthread_join(w->thread, NULL);
+	}
+	assert(list_empty(&w->flows));
+	dead_peers_fini(&w->dead_peers);
+	relay_env_fini(&w->env);
+	inbox_fini(&w->inbox);
+	loop_fini(&w->loop);
+	close_fd(w->reserve);
+}
+
+static void *worker_main(void *arg)
+{
+	static struct ratelimit limit;
+	struct worker *w = arg;
+	int err;
+
+	while (!w->over) {
+		err = loop_turn(&w->loop, -1);
+		if (err)
+			log_ratelimited(&limit, LOG_ERROR, "epoll_wait: %s",
+					strerror(-err));
+		inbox_run(&w->inbox);
+		if (w->drain && list_empty(&w->flows)) {
+			request_ack(w->drain, 0);
+			w->drain = NULL;
+		}
+	}
+	return NULL;
+}
+
+/* Return: 0, or a negative errno. */
+int worker_start(struct worker *w)
+{
+	char name[16];
+	int err = pthread_create(&w->thread, NULL, worker_main, w);
+
+	if (err) {
+		w->thread = 0;
+		return -err;
+	}
+	snprintf(name, sizeof(name), "sluice/%u", w->index);
+	(void)pthread_setname_np(w->thread, name);
+	return 0;
+}
+
+/* Has @r acknowledged once there is no flow. Return: what request.run() does. */
+int worker_drain(struct worker *w, struct request *r)
+{
+	assert(!w->drain);
+	w->drain = r;
+	return REQUEST_PENDING;
+}
+
+/* Connections that are open now; any thread may ask. */
+unsigned workers_load(const struct workers *all)
+{
+	unsigned sum = 0;
+
+	for (unsigned i = 0; i < all->n; i++)
+		sum += atomic_load_explicit(&all->at[i].load,
+					    memory_order_relaxed);
+	return sum;
+}
+
+/* The worker for the next flow: @self unless another has fewer, by more than
+ * @more. */
+struct worker *worker_least_loaded(struct worker *self, unsigned more)
+{
+	struct workers *all = self->all;
+	struct worker *best = self;
+	unsigned least = atomic_load_explicit(&self->load, memory_order_relaxed);
+
+	least = least > more ? least - more : 0;
+	for (unsigned i = 0; i < all->n; i++) {
+		unsigned load = atomic_load_explicit(&all->at[i].load,
+						     memory_order_relaxed);
+
+		if (load < least) {
+			least = load;
+			best = &all->at[i];
+		}
+	}
+	return best;
+}
+
+/* A flow is brief if it lasted no longer than the first; brief flows come often
+ * if a ring full of them ended within the second. */
+#define BRIEF_NS (20 * NS_PER_MS)
+#define OFTEN_NS (50 * NS_PER_MS)
+
+/* At least 16 connections shorter than 20 ms ended within the last 50 ms. */
+bool worker_is_brief(const struct worker *w, uint64_t now)
+{
+	return now - w->brief_ns[w->brief_at] < OFTEN_NS;
+}
+
+/* A flow that was accepted at @born_ns has been closed, and is freed next. */
+void worker_flow_ended(struct worker *w, uint64_t born_ns)
+{
+	uint64_t now = now_ns();
+
+	if (now - born_ns <= BRIEF_NS) {
+		w->brief_ns[w->brief_at] = now;
+		w->brief_at = (w->brief_at + 1) % BRIEF_FLOWS;
+	}
+	atomic_fetch_sub(&w->load, 1);
+	(void)worker_has_reserve(w); /* two descriptors have become free */
+}
+
+/* Whether the reserve is there, or could be opened again: any descriptor will
+ * do, so it needs no file. */
 bool worker_has_reserve(struct worker *w)
 {
 	if (w->reserve < 0)
@@ -150,134 +259,4 @@ bool worker_use_reserve(struct worker *w)
 		return false;
 	w->reserve = close_fd(w->reserve);
 	return true;
-}
-
-/* Called by any thread. */
-void worker_tell(struct worker *w, enum worker_order order)
-{
-	atomic_store(&w->order, (int)order);
-	loop_wake(&w->loop);
-}
-
-/* Hands a flow to another worker; called by the thread that accepted it. */
-void worker_give(struct worker *w, struct flow *f)
-{
-	pthread_mutex_lock(&w->lock);
-	list_append(&w->inbox, &f->node);
-	atomic_store(&w->has_mail, 1);
-	pthread_mutex_unlock(&w->lock);
-	loop_wake(&w->loop);
-}
-
-/* A flow that lasted no longer was brief; and brief ones come often if so many
- * as the ring holds have ended within the second time. */
-#define BRIEF_NS (20 * NS_PER_MS)
-#define OFTEN_NS (50 * NS_PER_MS)
-
-/* Whether brief flows come and go here just now, many of them. */
-bool worker_is_brief(const struct worker *w, uint64_t now)
-{
-	return now - w->brief_ns[w->brief_at] < OFTEN_NS;
-}
-
-static void note_brief(struct worker *w, const struct flow *f)
-{
-	uint64_t now = now_ns();
-
-	if (now - f->born_ns > BRIEF_NS)
-		return;
-	w->brief_ns[w->brief_at] = now;
-	w->brief_at = (w->brief_at + 1) % array_size(w->brief_ns);
-}
-
-/* The last that is done to a flow before it is freed. */
-void worker_leave(struct worker *w, struct flow *f)
-{
-	note_brief(w, f);
-	list_remove(&f->node);
-	atomic_fetch_sub(&w->load, 1);
-	(void)worker_has_reserve(w); /* two descriptors have become free */
-}
-
-static void worker_read_mail(struct worker *w)
-{
-	struct list mail;
-
-	if (!atomic_load_explicit(&w->has_mail, memory_order_relaxed))
-		return;
-	pthread_mutex_lock(&w->lock);
-	list_take(&mail, &w->inbox);
-	atomic_store(&w->has_mail, 0);
-	pthread_mutex_unlock(&w->lock);
-	while (!list_empty(&mail)) {
-		struct flow *f = container_of(mail.next, struct flow, node);
-
-		list_remove(&f->node);
-		flow_adopt(f, w);
-		if (atomic_load_explicit(&w->obeyed, memory_order_relaxed) ==
-		    WORKER_END)
-			flow_stop(f);
-	}
-}
-
-static void worker_obey(struct worker *w)
-{
-	int order = atomic_load_explicit(&w->order, memory_order_acquire);
-	int obeyed = atomic_load_explicit(&w->obeyed, memory_order_relaxed);
-
-	if (order == obeyed)
-		return;
-	if (obeyed < WORKER_HUSH)
-		while (!list_empty(&w->acceptors))
-			acceptor_free(container_of(w->acceptors.next,
-						   struct acceptor, node));
-	if (order == WORKER_END)
-		list_each (node, &w->flows)
-			flow_stop(container_of(node, struct flow, node));
-	atomic_store(&w->obeyed, order);
-	server_ring(w->server);
-}
-
-static bool worker_is_over(const struct worker *w)
-{
-	return atomic_load_explicit(&w->obeyed, memory_order_relaxed) >=
-		       WORKER_FINISH &&
-	       list_empty(&w->flows);
-}
-
-static void *worker_main(void *arg)
-{
-	static struct ratelimit limit;
-	struct worker *w = arg;
-	int err;
-
-	server_wait_start(w->server);
-	while (!worker_is_over(w)) {
-		err = loop_turn(&w->loop, -1);
-		if (err)
-			log_ratelimited(&limit, LOG_ERROR, "epoll_wait: %s",
-					strerror(-err));
-		worker_obey(w);
-		worker_read_mail(w); /* all of it came before the last order */
-	}
-	server_ring(w->server);
-	return NULL;
-}
-
-/* Return: 0, or a negative errno. */
-int worker_start(struct worker *w)
-{
-	char name[16];
-	int err = pthread_create(&w->thread, NULL, worker_main, w);
-
-	if (err)
-		return -err;
-	snprintf(name, sizeof(name), "sluice/%u", w->index);
-	(void)pthread_setname_np(w->thread, name);
-	return 0;
-}
-
-void worker_join(struct worker *w)
-{
-	(void)pthread_join(w->thread, NULL);
 }

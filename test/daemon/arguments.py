@@ -184,10 +184,10 @@ def version_is_one_line_on_stdout(t):
 @test()
 def the_start_lines_tell_what_was_asked_for(t):
     s = t.forward(TARGET, "--workers=3", "--pipe-size=128K")
-    m = s.err.find(r"ready: (\d+) workers, auto, (\d+) pipes of (\d+) bytes \(wished (\d+)\), "
+    m = s.err.find(r"ready: (\d+) workers, auto, (\d+) pipes of (\d+) bytes \(requested (\d+)\), "
                    r"descriptors for (\d+) connections")
     check(m, s.err.lines)
-    equal((int(m[1]), int(m[3]), int(m[4])), (3, 131072, 131072), "workers, pipe size got and wished")
+    equal((int(m[1]), int(m[3]), int(m[4])), (3, 131072, 131072), "workers, pipe size got and requested")
     check(0 < int(m[2]) <= 3 * 256 and int(m[5]) > 0, m[0])
     s = t.forward(TARGET, "--mode=copy", "--workers=1", "--buffer-size=8K")
     check(s.err.find("ready: 1 worker, copy, buffers of 8192 bytes, descriptors for [1-9][0-9]* connections"), s.err.lines)

@@ -107,7 +107,7 @@ def a_size_that_is_refused_is_halved_until_it_is_granted(t):
         s = t.forward(backend, "--mode=splice", "--workers=1", wrap=strace.wrap)
         hit = [li for li in strace.lines() if "INJECTED" in li]
         check(hit and all("F_SETPIPE_SZ" in li for li in hit), strace.lines())
-        check(s.err.find(rf"pipes of {size} bytes \(wished 1048576\)"), s.err.lines)
+        check(s.err.find(rf"pipes of {size} bytes \(requested 1048576\)"), s.err.lines)
         exchange(*t.pair(s, backend), 1, 2 * MIB)
         totals = s.stats_when(lambda totals: totals["bytes"]["delivered"] == 4 * MIB)
         equal((totals["bytes"]["by_pipe"], reasons(totals)), (4 * MIB, set()), "by pipe, and fallbacks")
@@ -118,7 +118,7 @@ def a_pipe_that_cannot_be_grown_at_all_is_taken_as_it_is(t):
     strace = Strace(t, "fcntl:error=EPERM:when=1..5", trace="fcntl")  # 1M, 512K, 256K, 128K, 64K
     backend = t.backend()
     s = t.forward(backend, "--mode=splice", "--workers=1", wrap=strace.wrap)
-    check(s.err.find(r"pipes of 65536 bytes \(wished 1048576\)"), s.err.lines)
+    check(s.err.find(r"pipes of 65536 bytes \(requested 1048576\)"), s.err.lines)
     exchange(*t.pair(s, backend), 1, MIB)
     equal(reasons(s.stats()), set(), "fallbacks")
 
@@ -208,7 +208,7 @@ def an_ordinary_user_gets_the_largest_pipe_that_there_is(t):
     user = spare_user()
     backend = t.backend()
     s = t.forward(backend, "--mode=splice", "--workers=1", f"--pipe-size={4 * most}", user=user)
-    check(s.err.find(rf"pipes of {most} bytes \(wished {4 * most}\)"), s.err.lines)
+    check(s.err.find(rf"pipes of {most} bytes \(requested {4 * most}\)"), s.err.lines)
     equal(set(proc.pipe_sizes(s.pid).values()), {most}, "sizes of its pipes")
 
 

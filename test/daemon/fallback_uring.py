@@ -23,7 +23,7 @@ def refused(t, error, call="io_uring_setup"):
     backend = t.backend()
     strace = Strace(t, f"{call}:error={error}", trace=call)
     s = t.forward(backend, "--mode=uring", "--workers=2", wrap=strace.wrap)
-    equal(sum("io_uring refused" in line for line in s.err.lines), 1, f"lines about {error} in {s.err.lines}")
+    equal(sum("io_uring unavailable" in line for line in s.err.lines), 1, f"lines about {error} in {s.err.lines}")
     check(s.err.find("ready: 2 workers, copy, "), "it does not say that it copies")
     for n in range(3):
         exchange(*t.pair(s, backend), n, MIB)

@@ -16,7 +16,7 @@ RESOLVED = "target app.example:%d: resolved"
 
 
 def unresolved(port, why):
-    return f"^sluice: warning: target app.example:{port}: {why}; its clients are reset until it resolves$"
+    return f"^sluice: warning: target app.example:{port}: {why}; clients are reset until it resolves$"
 
 
 @test(each=[{"mode": m} for m in ("fail", "unknown")])
@@ -99,7 +99,7 @@ def a_target_that_turns_out_to_lead_back_to_its_rule_is_not_used(t):
     dns = Dns(t, "fail")
     s = t.sluice(f"127.0.0.1:{port}", f"app.example:{port}", wrap=dns.wrap(t))
     dns.mode = "127.0.0.1"
-    check(s.err.find("leads back to this rule", within=2 * PATIENCE_S), s.err.lines)
+    check(s.err.find("forwards to itself", within=2 * PATIENCE_S), s.err.lines)
     equal(told(s), "RST", "what a client is told")
     equal(s.stats_at_rest()["connections"]["accepted"], 1, "connections")
 

@@ -101,7 +101,7 @@ def rules_that_lead_back_to_themselves_are_refused(t):
         [f"127.0.0.1:{a}", f"127.0.0.1:{b}", f"127.0.0.1:{b}", f"127.0.0.1:{a}"],
     ]
     for rules in circles:
-        refused(t, rules, "leads back")
+        refused(t, rules, "forwards to itself")
         check(not proc.listening(a), f"port {a} is listened at")
     for chain in ([f"127.0.0.1:{a}", f"127.0.0.1:{b}", f"127.0.0.1:{b}", TARGET], [f"127.0.0.1:{a}", f"127.0.0.2:{a}"]):
         t.sluice(*chain).stop()
@@ -112,7 +112,7 @@ def a_rule_that_forwards_to_itself_by_a_secondary_address_is_refused(t):
     inside = netns.alone("10.201.8.1/24", "10.201.8.2/24")
     for rules in (["10.201.8.2:7001", "10.201.8.2:7001"], ["0.0.0.0:7001", "10.201.8.2:7001"],
                   ["7001", "10.201.8.2:7002", "7002", "10.201.8.2:7001"]):
-        refused(t, rules, "leads back", wrap=inside)
+        refused(t, rules, "forwards to itself", wrap=inside)
     t.sluice("10.201.8.1:7001", "10.201.8.2:7001", wrap=inside).stop()
 
 
@@ -168,7 +168,7 @@ def without_any_thread_messages_are_written_at_the_end_all_the_same(t):
         raise Skip("needs a user with no other process: only root can be one")
     user = 61000 + os.getpid() % 4000
     alone = dict(user=user, leaks=False, limits={resource.RLIMIT_NPROC: 1})
-    refused(t, ["--workers=4", "127.0.0.1:0", TARGET], "messages wait: no thread", lines=2, **alone)
+    refused(t, ["--workers=4", "127.0.0.1:0", TARGET], "cannot start the thread that writes messages", lines=2, **alone)
     status, _, err = t.sluice("--no-such-option", ready=False, **alone).result()
     check(status == 2 and len(err) == 1 and "--no-such-option" in err[0], f"exit {status}, {err}")
     parent, end = os.openpty()

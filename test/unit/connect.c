@@ -7,8 +7,8 @@
 #include <unistd.h>
 
 #include "base/util.h"
-#include "proxy/worker.h"
 #include "net/sock.h"
+#include "proxy/connect.h"
 #include "support/peer.h"
 #include "support/suite.h"
 
@@ -20,9 +20,9 @@
  * @filler:	what fills it
  */
 struct race {
-	struct conf conf;
+	struct rule_options options;
 	struct worker worker;
-	struct outgoing_table outgoing;
+	struct workers all;
 	int listener[HOSTS], filler[4];
 	struct target_set *targets;
 	struct watch watch;
@@ -66,13 +66,11 @@ static void race_open(struct race *s, unsigned first)
 	static const struct sockopts plain;
 	struct addr at[HOSTS];
 
-	*s = (struct race){ .conf.connect_timeout_ms = 60000,
+	*s = (struct race){ .options.connect_timeout_ms = 60000,
 			    .watch.fd = -1,
 			    .fds = open_fds() };
-	outgoing_init(&s->outgoing);
-	s->worker = (struct worker){ .conf = &s->conf,
-				     .outgoing = &s->outgoing,
-				     .reserve = -1 };
+	outgoing_init(&s->all.outgoing);
+	s->worker = (struct worker){ .all = &s->all, .reserve = -1 };
 	ck_assert_int_eq(loop_init(&s->worker.loop), 0);
 	ck_assert_int_eq(relay_env_init(&s->worker.env, &s->worker.loop, 4096,
 					65536, 1),
@@ -84,7 +82,8 @@ static void race_open(struct race *s, unsigned first)
 	for (size_t i = 0; i < array_size(s->filler); i++)
 		s->filler[i] = sock_connect(&at[0], &plain);
 	s->targets = target_set_new(at + first, HOSTS - first, "name");
-	s->connector = connector_new(&s->worker, s->targets, &s->watch, now_ns());
+	s->connector = connector_new(&s->worker, &s->options, s->targets,
+				     &s->watch, now_ns());
 	ck_assert_ptr_nonnull(s->connector);
 	connector_run(s->connector, &s->worker, ready, done, s);
 }
@@ -118,7 +117,7 @@ static void race_close(struct race *s)
 	target_set_free(s->targets);
 	relay_env_fini(&s->worker.env);
 	loop_fini(&s->worker.loop);
-	outgoing_fini(&s->outgoing);
+	outgoing_fini(&s->all.outgoing);
 	ck_assert_int_eq(open_fds(), s->fds);
 }
 

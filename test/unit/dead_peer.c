@@ -55,54 +55,59 @@ unsigned __wrap_sock_unanswered_ms(int fd)
 	return fd == mute_fd ? mute_ms : 0;
 }
 
-static struct conf conf;
-static struct worker worker;
+static struct rule_options options;
+static struct loop loop;
+static struct relay_env env;
+static struct dead_peers peers;
 
-static void worker_open(void)
+/* A relay that runs, as far as the check can see. */
+struct pair {
+	struct relay relay;
+	struct dead_peer dead_peer;
+	int fd[2];
+};
+
+static void peers_open(void)
 {
-	conf = (struct conf){ .dead_timeout_ms = DEAD_MS,
-			      .sockopts.keepalive = { 120, 15, 4 } };
-	worker = (struct worker){ .conf = &conf };
+	options = (struct rule_options){ .dead_timeout_ms = DEAD_MS,
+					 .sockopts.keepalive = { 120, 15, 4 } };
 	ahead_s = 0;
 	mute_fd = -1;
-	ck_assert_int_eq(loop_init(&worker.loop), 0);
-	ck_assert_int_eq(
-		relay_env_init(&worker.env, &worker.loop, 4096, 65536, 1), 0);
-	list_init(&worker.flows);
+	ck_assert_int_eq(loop_init(&loop), 0);
+	ck_assert_int_eq(relay_env_init(&env, &loop, 4096, 65536, 1), 0);
+	dead_peers_init(&peers, &loop);
 }
 
-static void worker_close(void)
+static void peers_close(void)
 {
-	loop_untimer(&worker.loop, &worker.dead_peer);
-	relay_env_fini(&worker.env);
-	loop_fini(&worker.loop);
+	dead_peers_fini(&peers);
+	relay_env_fini(&env);
+	loop_fini(&loop);
 }
 
-static void let_be(struct job *j)
+static void no_job(struct job *j)
 {
 	(void)j;
 }
 
-/* A flow that relays, as far as a sweep can see. */
-static void flow_open(struct flow *f, int fd[2])
+static void pair_open(struct pair *p)
 {
-	*f = (struct flow){ .worker = &worker,
-			    .state = FLOW_RELAYING,
-			    .born_ns = now_ns() };
-	relay_init(&f->relay, &worker.env);
-	f->relay.job.fn = let_be;
-	tcp_pair(fd);
-	f->relay.side[FLOW_CLIENT].watch.fd = fd[0];
-	f->relay.side[FLOW_TARGET].watch.fd = fd[1];
-	list_append(&worker.flows, &f->node);
-	dead_peer_start(&worker);
+	relay_init(&p->relay, &env);
+	p->relay.job.fn = no_job;
+	tcp_pair(p->fd);
+	p->relay.side[0].watch.fd = p->fd[0];
+	p->relay.side[1].watch.fd = p->fd[1];
+	p->dead_peer = (struct dead_peer){ .relay = &p->relay,
+					   .options = &options,
+					   .since_ns = now_ns() };
+	dead_peer_add(&peers, &p->dead_peer);
 }
 
-static void flow_close(struct flow *f, int fd[2])
+static void pair_close(struct pair *p)
 {
-	list_remove(&f->node);
-	close(fd[0]);
-	close(fd[1]);
+	dead_peer_remove(&p->dead_peer);
+	close(p->fd[0]);
+	close(p->fd[1]);
 }
 
 /* Lets so much time pass, and what is due by then be done. */
@@ -110,7 +115,7 @@ static void pass(time_t seconds)
 {
 	ahead_s += seconds;
 	for (int64_t end = now_ms() + 50; now_ms() < end;)
-		(void)loop_turn(&worker.loop, 1);
+		(void)loop_turn(&loop, 1);
 }
 
 static int option(int fd, int level, int name)
@@ -129,138 +134,125 @@ static bool is_kept(int fd)
 
 START_TEST(a_target_has_keepalive_once_its_connection_has_lasted)
 {
-	struct flow f;
-	int fd[2];
+	struct pair p;
 
-	worker_open();
-	flow_open(&f, fd);
+	peers_open();
+	pair_open(&p);
 	pass(20);
-	ck_assert(!is_kept(fd[1]));
+	ck_assert(!is_kept(p.fd[1]));
 	pass(11);
-	ck_assert(is_kept(fd[1]));
-	ck_assert_int_eq(option(fd[1], IPPROTO_TCP, TCP_KEEPIDLE), 120);
-	ck_assert_int_eq(option(fd[1], IPPROTO_TCP, TCP_KEEPINTVL), 15);
-	ck_assert_int_eq(option(fd[1], IPPROTO_TCP, TCP_KEEPCNT), 4);
-	ck_assert(!is_kept(fd[0])); /* its listening socket has seen to it */
-	flow_close(&f, fd);
-	worker_close();
+	ck_assert(is_kept(p.fd[1]));
+	ck_assert_int_eq(option(p.fd[1], IPPROTO_TCP, TCP_KEEPIDLE), 120);
+	ck_assert_int_eq(option(p.fd[1], IPPROTO_TCP, TCP_KEEPINTVL), 15);
+	ck_assert_int_eq(option(p.fd[1], IPPROTO_TCP, TCP_KEEPCNT), 4);
+	ck_assert(!is_kept(p.fd[0])); /* inherited from its listening socket */
+	pair_close(&p);
+	peers_close();
 }
 END_TEST
 
-START_TEST(one_that_comes_between_two_sweeps_has_it_by_the_one_after)
+START_TEST(a_connection_between_two_checks_has_keepalive_after_the_next)
 {
-	struct flow f[2];
-	int fd[2][2];
+	struct pair p[2];
 
-	worker_open();
-	flow_open(&f[0], fd[0]);
+	peers_open();
+	pair_open(&p[0]);
 	pass(20);
-	flow_open(&f[1], fd[1]);
+	pair_open(&p[1]);
 	pass(11);
-	ck_assert(is_kept(fd[0][1]));
-	ck_assert(!is_kept(fd[1][1]));
+	ck_assert(is_kept(p[0].fd[1]));
+	ck_assert(!is_kept(p[1].fd[1]));
 	pass(30);
-	ck_assert(is_kept(fd[1][1]));
-	flow_close(&f[0], fd[0]);
-	flow_close(&f[1], fd[1]);
-	worker_close();
+	ck_assert(is_kept(p[1].fd[1]));
+	pair_close(&p[0]);
+	pair_close(&p[1]);
+	peers_close();
 }
 END_TEST
 
-START_TEST(without_keepalive_or_before_the_target_answers_nothing_is_set)
+START_TEST(without_keepalive_no_socket_is_changed)
 {
-	struct flow f[2];
-	int fd[2][2];
+	struct pair p;
 
-	worker_open();
-	flow_open(&f[0], fd[0]);
-	f[0].state = FLOW_CONNECTING;
-	pass(31);
-	ck_assert(!is_kept(fd[0][1]));
-	conf.sockopts.keepalive.idle_s = 0;
-	flow_open(&f[1], fd[1]);
+	peers_open();
+	options.sockopts.keepalive.idle_s = 0;
+	pair_open(&p);
 	pass(31);
 	pass(31);
-	ck_assert(!is_kept(fd[1][1]));
-	flow_close(&f[0], fd[0]);
-	flow_close(&f[1], fd[1]);
-	worker_close();
+	ck_assert(!is_kept(p.fd[1]));
+	pair_close(&p);
+	peers_close();
 }
 END_TEST
 
 /* _i is the side that has died. */
-START_TEST(a_peer_that_owes_an_answer_for_too_long_is_dead_and_no_other)
+START_TEST(only_a_peer_with_a_probe_unanswered_for_too_long_is_dead)
 {
-	struct flow f[2];
-	int fd[2][2];
+	struct pair p[2];
 
-	worker_open();
-	flow_open(&f[0], fd[0]);
-	flow_open(&f[1], fd[1]);
-	mute_fd = fd[0][_i];
+	peers_open();
+	pair_open(&p[0]);
+	pair_open(&p[1]);
+	mute_fd = p[0].fd[_i];
 	mute_ms = DEAD_MS;
 	pass(31);
-	ck_assert(!f[0].relay.side[_i].gone);
+	ck_assert(!p[0].relay.side[_i].gone);
 	mute_ms = DEAD_MS + 1;
 	pass(31);
-	ck_assert(f[0].relay.side[_i].gone);
-	ck_assert_int_eq(f[0].relay.side[_i].error, ETIMEDOUT);
-	ck_assert(!f[0].relay.side[!_i].gone);
+	ck_assert(p[0].relay.side[_i].gone);
+	ck_assert_int_eq(p[0].relay.side[_i].error, ETIMEDOUT);
+	ck_assert(!p[0].relay.side[!_i].gone);
 	for (int i = 0; i < 2; i++)
-		ck_assert(!f[1].relay.side[i].gone);
-	flow_close(&f[0], fd[0]);
-	flow_close(&f[1], fd[1]);
-	worker_close();
+		ck_assert(!p[1].relay.side[i].gone);
+	pair_close(&p[0]);
+	pair_close(&p[1]);
+	peers_close();
 }
 END_TEST
 
-START_TEST(without_dead_timeout_nobody_is_dead)
+START_TEST(without_dead_timeout_no_peer_is_dead)
 {
-	struct flow f;
-	int fd[2];
+	struct pair p;
 
-	worker_open();
-	conf.dead_timeout_ms = 0;
-	flow_open(&f, fd);
-	mute_fd = fd[0];
+	peers_open();
+	options.dead_timeout_ms = 0;
+	pair_open(&p);
+	mute_fd = p.fd[0];
 	mute_ms = 3600000;
 	pass(31);
-	ck_assert(!f.relay.side[0].gone);
-	flow_close(&f, fd);
-	worker_close();
+	ck_assert(!p.relay.side[0].gone);
+	pair_close(&p);
+	peers_close();
 }
 END_TEST
 
-START_TEST(without_a_connection_it_is_not_looked_any_more)
+START_TEST(without_connections_no_check_is_made)
 {
-	struct flow f;
-	int fd[2];
+	struct pair p;
 
-	worker_open();
-	flow_open(&f, fd);
-	flow_close(&f, fd);
-	ck_assert(timer_is_set(&worker.dead_peer));
+	peers_open();
+	pair_open(&p);
+	pair_close(&p);
+	ck_assert(timer_is_set(&peers.timer));
 	pass(31);
-	ck_assert(!timer_is_set(&worker.dead_peer));
-	worker_close();
+	ck_assert(!timer_is_set(&peers.timer));
+	peers_close();
 }
 END_TEST
 
 int main(void)
 {
-	Suite *s = suite_create("sweep");
-	TCase *tc = support_case(s, "sweep");
+	Suite *s = suite_create("dead_peer");
+	TCase *tc = support_case(s, "dead_peer");
 
 	tcase_add_test(tc, a_target_has_keepalive_once_its_connection_has_lasted);
 	tcase_add_test(
-		tc, one_that_comes_between_two_sweeps_has_it_by_the_one_after);
-	tcase_add_test(
-		tc,
-		without_keepalive_or_before_the_target_answers_nothing_is_set);
+		tc, a_connection_between_two_checks_has_keepalive_after_the_next);
+	tcase_add_test(tc, without_keepalive_no_socket_is_changed);
 	tcase_add_loop_test(
-		tc, a_peer_that_owes_an_answer_for_too_long_is_dead_and_no_other,
-		0, 2);
-	tcase_add_test(tc, without_dead_timeout_nobody_is_dead);
-	tcase_add_test(tc, without_a_connection_it_is_not_looked_any_more);
+		tc, only_a_peer_with_a_probe_unanswered_for_too_long_is_dead, 0,
+		2);
+	tcase_add_test(tc, without_dead_timeout_no_peer_is_dead);
+	tcase_add_test(tc, without_connections_no_check_is_made);
 	return support_main(s);
 }

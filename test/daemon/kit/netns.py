@@ -61,7 +61,7 @@ class Row:
     """The row of namespaces; names are this process's own."""
 
     def __init__(self, t):
-        netns.dead_peer("slt")
+        netns.sweep("slt")
         self._t = t
         self.client, self.middle, self.server = (f"slt_{os.getpid()}_{x}" for x in "cms")
         ends = (((self.client, TO_SERVER, CLIENT + "/24"), (self.middle, TO_CLIENT, NEAR + "/24")),
