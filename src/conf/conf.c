@@ -83,8 +83,8 @@ struct conf *conf_new(void)
 
 	if (!conf)
 		return NULL;
-	atomic_init(&conf->refs, 1);
 	option_defaults(conf);
+	atomic_init(&conf->refs, 1);
 	conf->options.sockopts.keepalive.requested = false;
 	return conf;
 }
