@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * resolver.c - looks names up in threads of its own
+ * resolver.c - resolves names in threads of its own
  *
- * A name is looked up again and again, with growing pauses, until the owner
- * says that it is settled. A few threads share the names, so that one that takes
- * long does not hold up the others; they end when no name is left.
+ * A name is resolved again and again, with exponential backoff, until the owner
+ * settles it. A few threads share the names, so that a slow name does not delay
+ * the others; they end when no name is left.
  *
- * The owner and each thread hold a reference. Threads are detached: at exit
- * nothing waits for one that is inside getaddrinfo(3).
+ * The owner and each thread hold a reference. Threads are detached: exit does not
+ * wait for one that is inside getaddrinfo(3).
  */
 #include "daemon/resolver.h"
 
@@ -18,18 +18,18 @@
 
 #include "base/util.h"
 
-/* Names that are looked up at a time. */
+/* Names that are resolved at a time. */
 #define THREADS_MAX 8
 
-/* Pauses before a name is looked up again. */
+/* Pauses before a name is resolved again. */
 #define BACKOFF_MIN_NS (1 * NS_PER_SEC)
 #define BACKOFF_MAX_NS (30 * NS_PER_SEC)
 
 /**
  * struct query - one name
  * @node:	in resolver.queries, until it is settled
- * @due_ns:	when it is looked up next; @pause_ns: the pause after that
- * @running:	a thread is looking it up, @settled: and frees it then
+ * @due_ns:	when it is resolved next; @pause_ns: the pause after that
+ * @running:	a thread resolves it; @settled: and frees it then
  * @answered:	@answer has not been taken yet
  */
 struct query {
@@ -42,7 +42,7 @@ struct query {
 };
 
 /**
- * struct resolver - names that are looked up
+ * struct resolver - names to resolve
  * @lock:	for all else
  * @change:	a name is due, or a thread is to end
  * @loop:	woken when there is an answer; NULL once the owner has left
@@ -66,7 +66,7 @@ static void free_query(struct resolver *r, struct query *q)
 	free(q);
 }
 
-/* Gives a reference up, and the lock. */
+/* Drops a reference, and the lock. */
 static void unref(struct resolver *r)
 {
 	bool last = !--r->refs;
@@ -81,7 +81,7 @@ static void unref(struct resolver *r)
 	free(r);
 }
 
-/* The name that is due first, of those that no thread is looking up. */
+/* The name that is due first, of those that no thread resolves now. */
 static struct query *first_due(const struct resolver *r)
 {
 	struct query *first = NULL;
@@ -104,7 +104,7 @@ static void store(struct query *q, const struct answer *got)
 	q->answered = true;
 }
 
-/* Looks a name up; the lock is given up meanwhile. */
+/* Resolves a name; the lock is released meanwhile. */
 static void look_up(struct resolver *r, struct query *q)
 {
 	struct answer got = { 0 };
@@ -141,7 +141,7 @@ static void *resolver_main(void *arg)
 	struct resolver *r = arg;
 
 	pthread_mutex_lock(&r->lock);
-	/* Each thread has a name to look up, or it ends. */
+	/* No more threads than names. */
 	while (r->loop && r->n_threads <= r->n_open) {
 		struct query *q = first_due(r);
 
@@ -203,7 +203,7 @@ struct resolver *resolver_new(struct loop *loop)
 	return r;
 }
 
-/* The owner leaves; what is being looked up ends by itself. */
+/* Drops the owner's reference; threads end by themselves. */
 void resolver_close(struct resolver *r)
 {
 	if (!r)
@@ -215,10 +215,10 @@ void resolver_close(struct resolver *r)
 }
 
 /**
- * resolver_ask() - look a name up, until it is settled
- * @id:		which: the owner's number for it
+ * resolver_ask() - resolve a name until it is settled
+ * @id:		the owner's number for it
  *
- * Return: 0, or a negative errno and it is not looked up.
+ * Return: 0; or a negative errno, and it is not resolved.
  */
 int resolver_ask(struct resolver *r, unsigned id, const char *host, uint16_t port)
 {
@@ -239,7 +239,7 @@ int resolver_ask(struct resolver *r, unsigned id, const char *host, uint16_t por
 	if (r->n_threads < THREADS_MAX)
 		err = start_thread(r);
 	if (err && r->n_threads)
-		err = 0; /* the others look it up too */
+		err = 0; /* the other threads resolve it too */
 	if (err)
 		free_query(r, q);
 	pthread_cond_signal(&r->change);
@@ -269,7 +269,7 @@ bool resolver_take(struct resolver *r, struct answer *ret)
 	return found;
 }
 
-/* That name is not looked up any more. */
+/* That name is not resolved any more. */
 void resolver_settle(struct resolver *r, unsigned id)
 {
 	pthread_mutex_lock(&r->lock);
@@ -298,7 +298,7 @@ bool resolver_is_idle(struct resolver *r)
 	return idle;
 }
 
-/* In words, what addr_resolve() has returned. */
+/* The message for what addr_resolve() returned. */
 const char *resolver_error(int err)
 {
 	return err < 0 ? strerror(-err) : gai_strerror(-err);

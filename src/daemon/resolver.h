@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * resolver.h - looks names up in threads of its own.
+ * resolver.h - resolves names in threads of its own.
  *
- * getaddrinfo(3) is what knows /etc/hosts, nsswitch and search domains. It may
- * take as long as it likes and cannot be cancelled, so its threads use nothing
- * of the owner's, which can end at any time.
+ * getaddrinfo(3) implements /etc/hosts, nsswitch and search domains. It may take
+ * any time and cannot be cancelled, so its threads use nothing that the owner
+ * frees, and the process can end at any time.
  */
 #ifndef DAEMON_RESOLVER_H
 #define DAEMON_RESOLVER_H
@@ -15,9 +15,9 @@
 struct resolver;
 
 /**
- * struct answer - what a look-up came to
+ * struct answer - the result for one name
  * @id:		as given to resolver_ask()
- * @first:	none of this name has been taken before
+ * @first:	no answer for this name has been taken before
  * @err:	0, or as addr_resolve() returns
  * @addrs:	the taker's to free(3); @n of them
  */

@@ -3,15 +3,14 @@
  * connect.c - connects to a target of one or several addresses (RFC 8305)
  *
  * Attempts begin one after the other: the next one when one has failed, or when
- * the last has been under way for a while. The first that connects wins, and
- * the others are closed.
+ * the last has been pending for a while. The first that connects wins, and the
+ * others are closed.
  *
- * The first attempt uses the owner's watch, so that a connection to a target of
- * one address, or to the first of several, costs no call more than a plain
- * connect does: its socket is registered once. Another one that wins is moved
- * to that watch. That is done after the batch, since an event of the batch may
- * still be about the socket that had the watch before; for the same reason
- * sockets are closed, and the connector is freed, between batches.
+ * The first attempt uses the owner's watch, so that its socket is registered with
+ * epoll once, as by a plain connect. Another attempt that wins is moved to that
+ * watch. That happens after the batch, since the batch may still hold an event of
+ * the socket that had the watch before; for the same reason sockets are closed,
+ * and the connector is freed, between batches.
  */
 #include "proxy/connect.h"
 
@@ -42,8 +41,8 @@ static enum flow_end why_failed(int err)
 				     : FLOW_connect_failed;
 }
 
-/* Remembers that an address has failed, if there are others to try first; @err
- * is 0 if it is merely slower than another. */
+/* Remembers that an address has failed, if others can be tried first; @err is 0
+ * if it is only slower than another. */
 static void note_failed(struct connector *c, struct target *t, int err,
 			uint64_t now)
 {
@@ -56,7 +55,7 @@ static void note_failed(struct connector *c, struct target *t, int err,
 			 err ? strerror(err) : "slower than another address");
 }
 
-/* An attempt has come to nothing. */
+/* An attempt to connect to @t has failed. */
 static void fail(struct connector *c, struct target *t, int err, uint64_t now)
 {
 	c->error = err;
@@ -114,8 +113,8 @@ static bool may_begin_another(const struct connector *c)
 }
 
 /*
- * Begins one connect. If there is no descriptor left, gives up free pipes; and
- * the reserve too, unless another attempt is under way.
+ * Begins one connect. Without a descriptor, it closes free pipes, and gives up
+ * the reserve unless another attempt is pending.
  */
 static int begin_connect(struct connector *c, const struct addr *to)
 {
@@ -144,7 +143,7 @@ static bool may_be_loop(const struct worker *w)
 }
 
 /*
- * Begins to connect to the next address that does not refuse at once.
+ * Begins to connect to the next address that does not refuse immediately.
  *
  * Return: the attempt; NULL if there is none, or none for now.
  */
@@ -202,7 +201,7 @@ static void tick(struct timer *t)
 	loop_soon(&c->worker->loop, &c->job);
 }
 
-/* Has step() run when the next attempt begins, or one is given up. */
+/* Has step() run when the next attempt is due, or one times out. */
 static int set_timer(struct connector *c)
 {
 	uint64_t due_ns = UINT64_MAX;
@@ -218,13 +217,13 @@ static int set_timer(struct connector *c)
 	return loop_timer(&c->worker->loop, &c->timer, due_ns, tick);
 }
 
-/* Closes what is under way, but for the attempt that has won. */
+/* Closes pending attempts, but for the one that has won. */
 static void close_others(struct connector *c)
 {
 	for (unsigned i = 0; i < count_attempts(c); i++) {
 		struct attempt *a = attempt_at(c, i);
 
-		/* The owner, and its watch, may have gone by now. */
+		/* @won uses the owner's watch, which may be freed by now. */
 		if (a != c->won && is_pending(a))
 			close_attempt(a);
 	}
@@ -236,7 +235,7 @@ static void unlink_all(struct connector *c)
 	list_remove(&c->job.node);
 }
 
-/* The owner has taken the entry of what has won by now, if it wanted it. */
+/* The owner has moved the outgoing entry of @won by now, if it needs it. */
 static void connector_free(struct connector *c)
 {
 	if (c->won)
@@ -245,8 +244,8 @@ static void connector_free(struct connector *c)
 	free(c);
 }
 
-/* Says the outcome; nothing of it is under way any more. */
-static void tell(struct connector *c)
+/* Calls back with the outcome; no attempt is pending. */
+static void report(struct connector *c)
 {
 	unlink_all(c);
 	c->done(c, c->owner);
@@ -256,19 +255,19 @@ static void tell(struct connector *c)
 static void give_up(struct connector *c)
 {
 	close_others(c);
-	tell(c);
+	report(c);
 }
 
-/* What there is no memory or no room in the epoll set for. */
-static void lack(struct connector *c, int err)
+/* No memory, or no room in the epoll set. */
+static void fail_for_resources(struct connector *c, int err)
 {
 	c->error = -err;
 	c->why = FLOW_no_resources;
 }
 
 /*
- * Learns of a win which addresses are the quick ones: one that was tried before
- * and has not answered is tried last from now on, like one that has failed.
+ * An address that was tried before @won and has not answered is slow: it is tried
+ * last from now on, like one that has failed.
  */
 static void learn(struct connector *c)
 {
@@ -298,11 +297,11 @@ static void finish(struct connector *c)
 		err = loop_move(&c->worker->loop, first, w, LOOP_SOCKET,
 				c->ready);
 	if (err) {
-		lack(c, err);
+		fail_for_resources(c, err);
 		close_attempt(c->won);
 		c->won = NULL;
 	}
-	tell(c);
+	report(c);
 }
 
 /* @err: what has become of the connection since, as a positive errno. */
@@ -315,7 +314,7 @@ static void win(struct attempt *a, int err)
 	c->error = err;
 	learn(c);
 	if (a->watch != &a->own && c->n_pending == 1) {
-		tell(c);
+		report(c);
 		return;
 	}
 	if (a->watch != &a->own) {
@@ -326,7 +325,7 @@ static void win(struct attempt *a, int err)
 	loop_soon(&c->worker->loop, &c->job);
 }
 
-/* The kernel has told something about a socket, in this batch. */
+/* epoll has reported the socket of an attempt; inside a batch. */
 static void attempt_ready(struct attempt *a)
 {
 	struct connector *c = a->connector;
@@ -337,7 +336,7 @@ static void attempt_ready(struct attempt *a)
 		return;
 	if (w->ready & (EPOLLERR | EPOLLHUP))
 		err = -sock_connected(w->fd);
-	/* These two say that it was connected, and has been reset since. */
+	/* With these two it was connected, and has been reset since. */
 	if (err == ECONNRESET || err == EPIPE) {
 		win(a, err);
 		return;
@@ -352,7 +351,7 @@ static void attempt_ready(struct attempt *a)
 	loop_soon(&c->worker->loop, &c->job);
 }
 
-/* Cleans up what has failed. Return: whether anything has. */
+/* Closes attempts that have failed or timed out. Return: whether there was any. */
 static bool reap(struct connector *c, uint64_t now)
 {
 	bool any = false;
@@ -400,7 +399,7 @@ static void step(struct job *j)
 	struct connector *c = container_of(j, struct connector, job);
 	int err;
 
-	if (!c->done) { /* the owner knows: the others are left */
+	if (!c->done) { /* called back already: the others are left */
 		close_others(c);
 		connector_free(c);
 		return;
@@ -411,7 +410,7 @@ static void step(struct job *j)
 	}
 	err = go_on(c);
 	if (err)
-		lack(c, err);
+		fail_for_resources(c, err);
 	if (err || !c->n_pending)
 		give_up(c);
 }
@@ -451,8 +450,8 @@ struct connector *connector_new(struct worker *w,
  * connector_run() - go on with it
  * @w:		worker of the calling thread, which runs it from now on
  * @ready:	for the owner's watch: calls connector_ready()
- * @done:	told the outcome, perhaps at once: there is c->won, whose socket
- *		is in the owner's watch, or c->why it has failed
+ * @done:	called with the outcome, perhaps before this returns: either c->won,
+ *		whose socket is in the owner's watch, or c->why it failed
  */
 void connector_run(struct connector *c, struct worker *w,
 		   void (*ready)(struct watch *w),
@@ -469,7 +468,7 @@ void connector_run(struct connector *c, struct worker *w,
 	if (c->n_pending && !err)
 		err = watch_attempt(&c->first);
 	if (err)
-		lack(c, err);
+		fail_for_resources(c, err);
 	if (err || !c->n_pending)
 		give_up(c);
 }
@@ -481,9 +480,9 @@ void connector_ready(struct connector *c)
 }
 
 /**
- * connector_recheck() - ask whether an attempt has connected by now
+ * connector_recheck() - check whether an attempt has connected by now
  *
- * For an owner that cannot wait until epoll tells. Between batches.
+ * For an owner that cannot wait for epoll to report it. Between batches.
  *
  * Return: whether one has; then @done has been called.
  */
@@ -504,7 +503,7 @@ bool connector_recheck(struct connector *c)
 	return true;
 }
 
-/* Ends it without an outcome; what is in the owner's watch stays. Between
+/* Ends it without an outcome; the socket in the owner's watch stays open. Between
  * batches. */
 void connector_cancel(struct connector *c)
 {

@@ -2,9 +2,9 @@
 /*
  * outgoing.c - the connections to targets, by their local address
  *
- * Each accepted client is looked up, and each connection to a target is added,
- * by any worker. So there is a lock for each of many shards, which is held for
- * a few instructions.
+ * Any worker looks up the clients that it accepts, and adds connections to
+ * targets. So there is a lock for each of many shards, held for a few
+ * instructions.
  */
 #include "proxy/outgoing.h"
 
@@ -19,8 +19,8 @@ static struct outgoing_shard *shard_of(struct outgoing_table *t,
 	return &t->shard[addr_port(a) % OUTGOING_SHARDS];
 }
 
-/* The scope of a link-local address is not compared: both ends may name it
- * differently. */
+/* The scope of a link-local address is not compared: it may differ between both
+ * ends. */
 static bool same(const struct addr *a, const struct addr *b)
 {
 	if (a->sa.sa_family != b->sa.sa_family || addr_port(a) != addr_port(b))
@@ -49,10 +49,10 @@ void outgoing_fini(struct outgoing_table *t)
 }
 
 /**
- * outgoing_add() - enter a socket that connects or is connected
+ * outgoing_add() - add a socket that connects or is connected
  * @remote:	what it connects to
  *
- * One that has no address any more is left out.
+ * A socket without an address is left out: it has been reset.
  */
 void outgoing_add(struct outgoing_table *t, struct outgoing *o, int fd,
 		  const struct addr *remote)
@@ -63,25 +63,25 @@ void outgoing_add(struct outgoing_table *t, struct outgoing *o, int fd,
 	if (getsockname(fd, &o->local.sa, &len) < 0)
 		return;
 	o->remote = *remote;
-	o->entered = true;
+	o->added = true;
 	s = shard_of(t, &o->local);
 	pthread_mutex_lock(&s->lock);
 	list_append(&s->entries, &o->node);
 	pthread_mutex_unlock(&s->lock);
 }
 
-/* Has @to, which is not entered, take the place of @from. */
+/* Replaces @from in the table by @to, which is not in it. */
 void outgoing_move(struct outgoing_table *t, struct outgoing *to,
 		   struct outgoing *from)
 {
 	struct outgoing_shard *s;
 
-	if (!from->entered)
+	if (!from->added)
 		return;
 	to->local = from->local;
 	to->remote = from->remote;
-	to->entered = true;
-	from->entered = false;
+	to->added = true;
+	from->added = false;
 	s = shard_of(t, &to->local);
 	pthread_mutex_lock(&s->lock);
 	list_remove(&from->node);
@@ -89,14 +89,14 @@ void outgoing_move(struct outgoing_table *t, struct outgoing *to,
 	pthread_mutex_unlock(&s->lock);
 }
 
-/* Harmless for one that is not entered. */
+/* Harmless for one that is not in the table. */
 void outgoing_remove(struct outgoing_table *t, struct outgoing *o)
 {
 	struct outgoing_shard *s;
 
-	if (!o->entered)
+	if (!o->added)
 		return;
-	o->entered = false;
+	o->added = false;
 	s = shard_of(t, &o->local);
 	pthread_mutex_lock(&s->lock);
 	list_remove(&o->node);

@@ -17,16 +17,16 @@
 
 /**
  * struct outgoing - one connection to a target, embedded in its owner
- * @node:	in a shard, while @entered; only the shard's lock guards it
- * @entered:	the owner's alone
- * @local, @remote: its addresses: Linux gives one local address to connections
- *		to several remote ones
+ * @node:	in a shard, while @added; guarded by the shard's lock
+ * @added:	for the owner alone
+ * @local, @remote: both, since Linux gives the same local address to connections
+ *		with different remote addresses
  *
- * All zero is not entered.
+ * All zero is one that is not in the table.
  */
 struct outgoing {
 	struct list node;
-	bool entered;
+	bool added;
 	struct addr local, remote;
 };
 
@@ -34,8 +34,8 @@ struct outgoing {
  * struct outgoing_table - those of all workers
  * @loop_found:	a client was such a connection: some rule forwards to itself
  *
- * A client whose connection is in it is this program: its rule forwards to
- * itself, perhaps by a route or an address translation that rules do not show.
+ * A client whose connection is in it is this process: its rule forwards to itself,
+ * perhaps by a route or an address translation that the rules do not show.
  */
 struct outgoing_table {
 	_Atomic bool loop_found;

@@ -12,7 +12,7 @@
 
 /* Why a flow ended: name, in words. */
 #define FLOW_ENDS(X)                                                    \
-	X(finished, "both sides said FIN, and were told")               \
+	X(finished, "both sides sent FIN, and it was forwarded")        \
 	X(client_reset, "the client reset")                             \
 	X(target_reset, "the target reset")                             \
 	X(client_failed, "the connection to the client failed")         \
@@ -23,10 +23,10 @@
 	X(unresolved, "the name of the target has not been resolved")   \
 	X(forward_loop, "the rule forwards to itself")                  \
 	X(client_left, "the client reset before the target answered")   \
-	X(no_resources, "no descriptor or no memory was to be had")     \
-	X(idle_timeout, "no byte had moved for --idle-timeout")         \
-	X(half_close_timeout, "one side had finished, and the other "   \
-			      "was silent for --half-close-timeout")    \
+	X(no_resources, "no descriptor or no memory available")         \
+	X(idle_timeout, "no byte moved for --idle-timeout")             \
+	X(half_close_timeout, "one side had sent FIN, and no byte "     \
+			      "moved for --half-close-timeout")         \
 	X(max_lifetime, "it was older than --max-lifetime")             \
 	X(stopped, "cut off by SIGTERM")
 
@@ -40,14 +40,13 @@ enum flow_end {
 /**
  * struct stats - counters
  * @accepted:	clients
- * @connected:	of those: the target was reached
+ * @connected:	of those: connected to the target
  * @ended:	by enum flow_end; accepted = ended + those open now
  * @up, @down:	bytes delivered to targets and to clients, by flows that ended
  * @accept_errors: accept4(2) failed, but for EAGAIN
- * @accept_pauses: accept was paused on a listening socket, for want of
- *		descriptors or memory or because it failed again and again
- * @accept_reopened: a listening socket that did not listen any more was
- *		replaced
+ * @accept_pauses: accept was paused on a listening socket, without descriptors or
+ *		memory, or because it kept failing
+ * @accept_reopened: a listening socket that no longer listened was replaced
  */
 struct stats {
 	counter accepted, connected;

@@ -3,8 +3,8 @@
  * target.c - the addresses of a target, and which of them to try first
  *
  * Families alternate, as in RFC 8305: where one family is unreachable, the
- * second attempt is of the other one. An address that has failed is tried last
- * for a while, so that a dead one delays one connection and not all of them.
+ * second attempt uses the other one. An address that has failed is tried last for
+ * a while, so that an unreachable address delays one connection and not all.
  */
 #include "proxy/target.h"
 
@@ -20,7 +20,7 @@
 /* How long an address that has failed is tried last. */
 #define FAILED_NS (30 * NS_PER_SEC)
 
-/* "fe80::1%3": the user means that interface, whatever its name is. */
+/* "fe80::1%3" is that interface, whatever its name is. */
 static bool has_numeric_scope(const char *host)
 {
 	const char *scope = strchr(host, '%');
@@ -29,7 +29,7 @@ static bool has_numeric_scope(const char *host)
 }
 
 /**
- * target_set_new() - make a set of addresses, of which the first are used
+ * target_set_new() - make a set of the first TARGETS_MAX addresses
  * @addrs:	in the resolver's order, at least one
  * @host:	what they were looked up for
  *
@@ -65,8 +65,8 @@ void target_set_free(struct target_set *set)
 /*
  * Until when @t is tried last, 0 if it is not.
  *
- * When that time is over one connection tries it in its place, and others go
- * on trying it last until it has answered.
+ * When that time is over, one connection tries it in its usual place; others try
+ * it last until it has answered.
  */
 static uint64_t failed_until(struct target *t, uint64_t now)
 {
@@ -81,7 +81,7 @@ static uint64_t failed_until(struct target *t, uint64_t now)
 	return until;
 }
 
-/* The first that is not placed, of another family than @last if there is one.
+/* The first address that is not placed, of another family than @last if possible.
  * Return: its place in the set, or -1. */
 static int pick(const struct target_set *set, const bool *placed, sa_family_t last)
 {
@@ -98,7 +98,7 @@ static int pick(const struct target_set *set, const bool *placed, sa_family_t la
 	return first;
 }
 
-/* Puts @i behind all from @first on that have failed before it. */
+/* Inserts @i into @order behind those, from @first on, that failed before it. */
 static void insert(uint8_t *order, unsigned first, unsigned n, unsigned i,
 		   const uint64_t *until)
 {
@@ -108,8 +108,8 @@ static void insert(uint8_t *order, unsigned first, unsigned n, unsigned i,
 }
 
 /**
- * target_order() - in which order to try the addresses of a set
- * @order:	filled in with places in the set, all of them
+ * target_order() - order the addresses of a set by which to try first
+ * @order:	set to all places in the set
  *
  * First those that have not failed, in the resolver's order but with families
  * alternating; then the others, the one that failed first in front.
@@ -142,7 +142,7 @@ void target_order(struct target_set *set, uint64_t now,
 			insert(order, healthy, n++, k, until);
 }
 
-/* It has failed: it is tried last for a while. Return: whether it had not. */
+/* It has failed, and is tried last for a while. Return: whether this is new. */
 bool target_set_failed(struct target *t, uint64_t now)
 {
 	return !atomic_exchange_explicit(&t->failed_until_ns, now + FAILED_NS,
@@ -152,7 +152,7 @@ bool target_set_failed(struct target *t, uint64_t now)
 /* It has answered. */
 void target_clear_failed(struct target *t)
 {
-	/* Mostly there is nothing to clear: no line is taken from others. */
+	/* Seldom set: a read alone leaves the cache line shared. */
 	if (atomic_load_explicit(&t->failed_until_ns, memory_order_relaxed))
 		atomic_store_explicit(&t->failed_until_ns, 0,
 				      memory_order_relaxed);

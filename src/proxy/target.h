@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * target.h - the addresses of a target, and which of them to try first.
+ * target.h - the addresses of a target, and the order to try them in.
  */
 #ifndef PROXY_TARGET_H
 #define PROXY_TARGET_H
@@ -10,7 +10,7 @@
 
 #include "net/addr.h"
 
-/* Addresses of a name that are used; more than that are left out. */
+/* The most addresses of a name that are used. */
 #define TARGETS_MAX 32
 
 /* "[fe80::1%interface]:65535" is shorter than what addr_format() writes. */
@@ -21,9 +21,9 @@
  * @addr:	never changes
  * @ifname:	of a link-local address: its interface, whose index is looked up
  *		for each connect; "" if there is none
- * @local:	it is on this machine: a connect to it may meet itself
- * @failed_until_ns: it has failed, and is tried last until then; 0 if it has
- *		not. Every worker reads and writes it, relaxed: it is a hint.
+ * @local:	on this machine: a connect to it may connect to itself (K25)
+ * @failed_until_ns: it has failed, and is tried last until then; 0 if not. Every
+ *		worker reads and writes it, relaxed: it is a hint.
  */
 struct target {
 	struct addr addr;
@@ -35,7 +35,7 @@ struct target {
 /**
  * struct target_set - the addresses of a target, in the resolver's order
  *
- * It is replaced and never changed, but for @failed_until_ns.
+ * Replaced, never changed, but for @failed_until_ns.
  */
 struct target_set {
 	unsigned n;

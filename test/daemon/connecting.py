@@ -32,7 +32,7 @@ def want_of_something_to_connect_with_is_told_from_a_target_that_refuses(t):
     for _ in range(3):
         equal(told(s), "RST", "what a client is told")
     equal(s.stats_at_rest()["connections"]["ended"]["no_resources"], 3, "no_resources")
-    check(s.err.find("cannot connect: no descriptor or no memory was to be had; reset client"), s.err.lines)
+    check(s.err.find("cannot connect: no descriptor or no memory available; reset client"), s.err.lines)
     exchange(*t.pair(s, backend), 1, 1000)
 
 

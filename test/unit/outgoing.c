@@ -118,7 +118,7 @@ START_TEST(a_link_local_address_is_found_whatever_its_scope)
 	ck_assert_int_eq(addr_parse_ip(&v4, "127.0.0.1", 1000), 0);
 	outgoing_init(&table);
 	one.local = at;
-	one.entered = true;
+	one.added = true;
 	list_append(&table.shard[1000 % OUTGOING_SHARDS].entries, &one.node);
 	at.in6.sin6_scope_id = 2;
 	ck_assert(has(&at));
@@ -136,7 +136,7 @@ START_TEST(a_descriptor_without_an_address_is_left_out)
 
 	outgoing_init(&table);
 	enter(&one, -1);
-	ck_assert(!one.entered);
+	ck_assert(!one.added);
 	outgoing_remove(&table, &one);
 	outgoing_fini(&table);
 }
